@@ -108,7 +108,7 @@ class WeightError(OneRError):
     def from_column(cls, name: str, n_bad: int) -> WeightError:
         """Name the column and how many weights are unusable."""
         return cls(
-            f"weights column {name!r} has {n_bad} values that are missing, negative, NaN or infinite"
+            f"weights column {name!r} has {n_bad} values that are missing, negative or not finite"
         )
 
 

@@ -35,8 +35,8 @@ class Skipped:
 class Roles:
     """What each column of the frame is used for.
 
-    ``features`` and ``skipped`` keep the order of the frame, or the caller's if features were named;
-    ``names`` is that order over both.
+    ``features`` and ``skipped`` keep the order of the frame, or the caller's if features were
+    named; ``names`` is that order over both.
     """
 
     target: str
@@ -63,7 +63,8 @@ def is_missing(values: pl.Expr, dtype: pl.DataType) -> pl.Expr:
 def canonical(values: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     """Write every missing value as null and -0.0 as 0.0, so that equal values group together."""
     if dtype.is_float():
-        return values.fill_nan(None) + pl.lit(0.0, dtype)
+        present = values.fill_nan(None)
+        return pl.when(present == 0).then(pl.lit(0.0, dtype)).otherwise(present)
     if isinstance(dtype, pl.Categorical):
         return values.cast(pl.String)
     return values
@@ -76,10 +77,10 @@ def canonical_dtype(dtype: pl.DataType) -> pl.DataType:
 
 def as_lazy(frame: pl.DataFrame | pl.LazyFrame) -> pl.LazyFrame:
     """Take either kind of frame as a query plan."""
-    if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
-        return frame.lazy()
-    msg = f"expected a polars DataFrame or LazyFrame, not {type(frame).__name__}"
-    raise TypeError(msg)
+    if not isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+        msg = f"expected a polars DataFrame or LazyFrame, not {type(frame).__name__}"
+        raise TypeError(msg)
+    return frame.lazy()
 
 
 def like(result: pl.LazyFrame, frame: FrameT) -> FrameT:
@@ -148,7 +149,7 @@ def resolve(
             raise ColumnRoleError.role_clash(name, "feature", "segment, weight or fold")
         dtype = require_column(schema, name)
         if isinstance(dtype, UNSUPPORTED) or not _is_known(dtype):
-            if features is not None and not isinstance(dtype, pl.Null):
+            if features is not None:
                 raise DtypeError.feature(name, dtype, "values of that kind cannot be tested")
             skipped.append(Skipped(name, f"dtype {dtype} cannot be tested"))
             continue

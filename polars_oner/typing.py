@@ -19,7 +19,7 @@ ClassRuleTies = Literal["frequent", "first"]
 Choose = Literal["first", "chi2", "loo", "cv"]
 Identifiers = Literal["exclude", "keep"]
 Kind = Literal["ordered", "nominal"]
-Engine = Literal["auto", "in-memory", "streaming", "gpu"] | pl.GPUEngine
+Engine = Literal["auto", "in-memory", "streaming", "gpu"] | pl.Engine
 
 CLASS_CRITERIA: tuple[ClassCriterionName, ...] = get_args(ClassCriterionName)
 NUMBER_CRITERIA: tuple[NumberCriterionName, ...] = get_args(NumberCriterionName)

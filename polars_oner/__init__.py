@@ -1,0 +1,1 @@
+"""The one column that tells most about a target, and by what rule."""

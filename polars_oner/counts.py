@@ -1,0 +1,275 @@
+"""Sufficient statistics in long form: one row per value and class of a feature.
+
+Everything the library learns, it learns from these tables: how often each class stands at each value
+or, for a numeric target, the moments of the target there. A table is one group-by. Several features
+of a source that lies outside memory share one pass: batches of it are grouped as they stream by, and
+the partial tables are added up, so that nothing is held but counts and a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_oner.errors import MissingPackageError
+from polars_oner.frame import Column, as_lazy, canonical, column
+from polars_oner.target import ClassTarget, NumberTarget, row_weight, with_target
+from polars_oner.typing import Engine
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+_BATCH_CELLS = 1 << 23
+"""A batch of a shared pass holds about this many cells, so that wide tables stay in bounds."""
+
+_LONGEST_BATCH = 1 << 20
+_SHORTEST_BATCH = 1 << 12
+
+_PARTIAL_ROWS = 1 << 20
+"""Partial tables are added up when they have this many rows, or twice what the last sum had."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is summed up at each value: rows per class, or moments of a numeric target.
+
+    ``target`` is a row's class (any dtype) or its deviation from the target's center.
+    """
+
+    target: pl.Expr
+    by_class: bool
+
+    @property
+    def keys(self) -> list[str]:
+        """Give the grouping columns besides the value: ``class``, or none."""
+        return ["class"] if self.by_class else []
+
+    @property
+    def sums(self) -> list[str]:
+        """Give the columns that add up: ``n``, and ``s`` and ``q`` for a numeric target."""
+        return ["n"] if self.by_class else ["n", "s", "q"]
+
+    def per_row(self, weight: pl.Expr) -> list[pl.Expr]:
+        """Give a single row's statistics: its weight as ``n``, weighted moments, its class."""
+        n = weight.alias("n")
+        if self.by_class:
+            return [self.target.alias("class"), n]
+        s = self.target * weight
+        return [n, s.alias("s"), (self.target * s).alias("q")]
+
+
+def measure_of(target: ClassTarget | NumberTarget) -> Measure:
+    """Give the measure of a target that has been looked at: class codes, or deviations."""
+    if isinstance(target, ClassTarget):
+        return Measure(target.code(), by_class=True)
+    return Measure(target.deviation(), by_class=False)
+
+
+def count_plan(
+    rows: pl.LazyFrame, feature: Column, measure: Measure, *, by: Sequence[str] = ()
+) -> pl.LazyFrame:
+    """Plan the counts of one feature.
+
+    Parameters
+    ----------
+    rows
+        A frame with the ``by`` columns, the statistics of `Measure.per_row` and the feature under
+        its own name.
+    feature
+        The feature to count.
+    measure
+        What is summed up.
+    by
+        Columns that split the rows into parts counted apart, such as segments or folds.
+
+    Returns
+    -------
+    LazyFrame
+        One row per part, value and class, ascending; missing values come first. ``by``; ``value`` in
+        the feature's dtype, null for missing; ``class``; ``n`` Int64 (Float64 with float weights);
+        for a numeric target ``s`` and ``q`` Float64 in place of ``class``.
+    """
+    keys = [*by, "value", *measure.keys]
+    return (
+        rows.select(
+            *by,
+            canonical(column(feature.name), feature.dtype).alias("value"),
+            *measure.keys,
+            *measure.sums,
+        )
+        .group_by(keys)
+        .agg(pl.col(measure.sums).sum())
+        .sort(keys)
+    )
+
+
+def count_values(
+    frame: pl.DataFrame | pl.LazyFrame,
+    features: Sequence[Column],
+    target: ClassTarget | NumberTarget,
+    *,
+    keys: Sequence[str] = (),
+    weights: str | None = None,
+    engine: Engine = "auto",
+    progress: bool = False,
+) -> dict[str, pl.DataFrame]:
+    """Count every feature in one shared pass over the frame.
+
+    Parameters
+    ----------
+    frame
+        The user's frame. Rows without a target are left out.
+    features
+        The features to count.
+    target
+        The target, looked at before.
+    keys
+        Further columns that split the counts, such as a fold; they lead the tables as ``by0``, ...
+    weights
+        Column of row weights.
+    engine
+        The Polars engine that runs the plans.
+    progress
+        Show rows done.
+
+    Returns
+    -------
+    dict of DataFrame
+        For each feature the table of `count_plan`; ``class`` is the UInt32 index into the target's
+        classes.
+    """
+    measure = measure_of(target)
+    lazy = as_lazy(frame)
+    schema = lazy.collect_schema()
+    weight = row_weight(schema, weights)
+    # Features travel under short internal names: the user's could be those of the statistics.
+    short = [Column(f"x{i}", feature.dtype, feature.kind) for i, feature in enumerate(features)]
+    parts = {f"by{i}": key for i, key in enumerate(keys)}
+    rows = with_target(lazy, target.name, target.dtype, weights).select(
+        *(column(key).alias(part) for part, key in parts.items()),
+        *measure.per_row(weight),
+        *(
+            column(feature.name).alias(alias.name)
+            for feature, alias in zip(features, short, strict=True)
+        ),
+    )
+    if isinstance(frame, pl.DataFrame) or len(features) == 1:
+        plans = [count_plan(rows, alias, measure, by=tuple(parts)) for alias in short]
+        tables = pl.collect_all(plans, engine=engine)
+    else:
+        tables = _count_batches(rows, short, measure, tuple(parts), target.n_rows, engine, progress)
+    return {feature.name: table for feature, table in zip(features, tables, strict=True)}
+
+
+def shared_pass(
+    rows: pl.LazyFrame,
+    consume: Callable[[pl.DataFrame], None],
+    *,
+    n_columns: int,
+    n_rows: float | None = None,
+    label: str = "pass",
+    engine: Engine = "auto",
+    progress: bool = False,
+) -> None:
+    """Stream a plan once, batch by batch, in no particular order.
+
+    Parameters
+    ----------
+    rows
+        The plan.
+    consume
+        Takes each batch.
+    n_columns
+        How wide the batches are; sets how many rows one holds.
+    n_rows
+        How many rows are to come, if known; for the progress bar.
+    label
+        What the progress bar calls this pass.
+    engine
+        The Polars engine.
+    progress
+        Show a progress bar on standard error.
+
+    Raises
+    ------
+    MissingPackageError
+        Progress is asked for and tqdm is not installed.
+    """
+    length = min(max(_BATCH_CELLS // max(n_columns, 1), _SHORTEST_BATCH), _LONGEST_BATCH)
+    batches = rows.collect_batches(chunk_size=length, maintain_order=False, engine=engine)
+    with progress_bar(n_rows, label) if progress else nullcontext() as bar:
+        for batch in batches:
+            consume(batch)
+            if bar is not None:
+                bar.update(batch.height)
+
+
+def progress_bar(n_rows: float | None, label: str) -> AbstractContextManager[Any]:
+    """Open a progress bar over rows."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        raise MissingPackageError.from_extra("tqdm", "progress", "progress=True") from None
+    bar: AbstractContextManager[Any] = tqdm(total=n_rows, desc=label, unit="row", unit_scale=True)
+    return bar
+
+
+def _count_batches(
+    rows: pl.LazyFrame,
+    features: Sequence[Column],
+    measure: Measure,
+    by: Sequence[str],
+    n_rows: float,
+    engine: Engine,
+    progress: bool,
+) -> list[pl.DataFrame]:
+    tallies = [Tally([*by, "value", *measure.keys], measure.sums) for _ in features]
+
+    def consume(batch: pl.DataFrame) -> None:
+        plans = [count_plan(batch.lazy(), feature, measure, by=by) for feature in features]
+        for tally, table in zip(tallies, pl.collect_all(plans, engine="in-memory"), strict=True):
+            tally.add(table)
+
+    width = len(features) + len(by) + 2
+    shared_pass(
+        rows,
+        consume,
+        n_columns=width,
+        n_rows=n_rows,
+        label="counting values",
+        engine=engine,
+        progress=progress,
+    )
+    return [tally.total() for tally in tallies]
+
+
+class Tally:
+    """Adds partial count tables up, holding no more than about twice the final one."""
+
+    def __init__(self, keys: Sequence[str], sums: Iterable[str]) -> None:
+        self.keys = list(keys)
+        self.sums = list(sums)
+        self.parts: list[pl.DataFrame] = []
+        self._held = 0
+        self._limit = _PARTIAL_ROWS
+
+    def add(self, table: pl.DataFrame) -> None:
+        """Take in one partial table."""
+        self.parts.append(table)
+        self._held += table.height
+        if self._held > self._limit:
+            self.total()
+
+    def total(self) -> pl.DataFrame:
+        """Give the sum of all tables so far, ascending by its keys."""
+        if len(self.parts) > 1:
+            whole = pl.concat(self.parts).group_by(self.keys).agg(pl.col(self.sums).sum())
+            self.parts = [whole.sort(self.keys)]
+        (whole,) = self.parts
+        self._held = whole.height
+        self._limit = max(_PARTIAL_ROWS, 2 * whole.height)
+        return whole
