@@ -79,6 +79,7 @@ class NumberTarget:
 
     name: str
     dtype: pl.DataType
+    mean: float
     center: int | float
     low: float
     high: float
@@ -192,7 +193,11 @@ def number_target(
         .select(
             pl.len().cast(pl.Int64).alias("n_rows"),
             pl.col("bad").cast(pl.Int64).sum(),
-            _of_present(pl.col("target").cast(pl.Float64)).mean().alias("mean"),
+            # Only the mean that is stored is weighted; any constant near it serves as the center.
+            (
+                _of_present(pl.col("target").cast(pl.Float64) * pl.col("weight")).sum()
+                / _of_present(pl.col("weight")).sum()
+            ).alias("mean"),
             _of_present(pl.col("target")).min().alias("low"),
             _of_present(pl.col("target")).max().alias("high"),
             _of_present(pl.col("weight")).sum().alias("n"),
@@ -205,7 +210,7 @@ def number_target(
         .row(0, named=True)
     )
     _check_weights(weights, summary["bad"])
-    if summary["mean"] is None:
+    if summary["low"] is None:
         raise EmptyTargetError.from_counts(name, summary["n_rows"])
     if not np.isfinite(summary["mean"]) and not (
         np.isfinite(float(summary["low"])) and np.isfinite(float(summary["high"]))
@@ -218,7 +223,8 @@ def number_target(
         float(summary[end] - middle) if dtype.is_integer() else float(summary[end]) - middle
         for end in ("low", "high")
     )
-    return NumberTarget(name, dtype, middle, low, high, summary["n"], summary["n_missing"])
+    mean = float(summary["mean"])
+    return NumberTarget(name, dtype, mean, middle, low, high, summary["n"], summary["n_missing"])
 
 
 def _of_present(values: pl.Expr) -> pl.Expr:

@@ -1,0 +1,276 @@
+"""`Split`, the frozen result of `best_split`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from polars_oner.criteria import Criterion
+from polars_oner.expression import predict_intervals, predict_values
+from polars_oner.frame import Column
+from polars_oner.serialize import Model
+from polars_oner.target import ClassTarget, NumberTarget
+from polars_oner.thresholds import exact_values, midpoint_value, threshold
+from polars_oner.typing import Cut
+
+_LEFT, _RIGHT, _DEFAULT = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Side(Model):
+    """The rows on one side of a split, or all of them.
+
+    Attributes
+    ----------
+    n_rows
+        Rows, or their weight.
+    counts
+        Rows per class, in class order; None for a number target.
+    mean
+        Mean of a number target; None for classes.
+    """
+
+    n_rows: int | float
+    counts: tuple[int | float, ...] | None
+    mean: float | None
+
+    @property
+    def majority(self) -> int:
+        """Index of the commonest class; the first in class order of equally common ones."""
+        assert self.counts is not None
+        return self.counts.index(max(self.counts))
+
+
+@dataclass(frozen=True, eq=False)
+class Split(Model):
+    """A binary split of one feature: rows that pass ``condition`` go left, others right.
+
+    Attributes
+    ----------
+    feature, dtype, kind
+        The column, its dtype, and ``"ordered"`` or ``"nominal"``; None if no column had a candidate.
+    target, target_dtype, classes
+        The target, its dtype, and its classes in class order (None for a number target).
+    criterion
+        The criterion's name.
+    cut
+        Whether ``threshold`` is the last value that goes left or the middle of the gap.
+    neighbours
+        The two distinct values around the cut, in the feature's dtype; None for a nominal feature
+        and where the missing rows stand apart.
+    left_values, right_values
+        The values of a nominal feature on either side, ascending; None for an ordered one.
+    missing_goes
+        The side of the missing rows; None if the training rows had none, or they were dropped. Then
+        missing rows are predicted by the default.
+    left, right, root
+        The rows on both sides, the missing ones where they go, and all rows with a target.
+    n_missing, n_target_missing
+        Rows whose feature is missing (among those with a target), and rows without a target.
+    score, before
+        The score of the split, and of the same rows unsplit; None without a feature.
+
+    Notes
+    -----
+    A row without a side (missing, where no side was learned for it, or a value of a nominal feature
+    that was not seen) gets the default: the commonest class of all rows, the first in class order of
+    equally common ones, or the mean.
+    """
+
+    feature: str | None
+    dtype: pl.DataType | None
+    kind: str | None
+    target: str
+    target_dtype: pl.DataType
+    classes: pl.Series | None
+    criterion: str
+    cut: str
+    neighbours: pl.Series | None
+    left_values: pl.Series | None
+    right_values: pl.Series | None
+    missing_goes: str | None
+    left: Side | None
+    right: Side | None
+    root: Side
+    n_missing: int | float
+    n_target_missing: int
+    score: float | None
+    before: float | None
+
+    @property
+    def left_max(self) -> Any:
+        """Largest value that goes left; None for a nominal feature."""
+        return None if self.neighbours is None else exact_values(self.neighbours)[0]
+
+    @property
+    def right_min(self) -> Any:
+        """Smallest value that goes right; None for a nominal feature."""
+        return None if self.neighbours is None else exact_values(self.neighbours)[1]
+
+    @property
+    def threshold(self) -> Any:
+        """The cut as a Python value, ``left_max <= threshold < right_min``; None if there is none."""
+        if self.neighbours is None:
+            return None
+        return self.left_max if self.cut == "value" else midpoint_value(*self.neighbours)
+
+    @property
+    def n_left(self) -> int | float:
+        """Rows on the left."""
+        return 0 if self.left is None else self.left.n_rows
+
+    @property
+    def n_right(self) -> int | float:
+        """Rows on the right."""
+        return 0 if self.right is None else self.right.n_rows
+
+    @property
+    def gain(self) -> float | None:
+        """Score of the unsplit rows minus the score of the split."""
+        return None if self.score is None or self.before is None else self.before - self.score
+
+    def goes_left(self, name: str = "goes_left") -> pl.Expr:
+        """Give the test: True for rows that go left, False for right, null for rows without a side.
+
+        Returns
+        -------
+        Expr
+            Boolean, named ``name``; all null if the split has no feature.
+        """
+        return self._decide(pl.Series([True, False, None], dtype=pl.Boolean)).alias(name)
+
+    def predict(self, name: str = "prediction") -> pl.Expr:
+        """Give the prediction: the majority class or the mean of the side a row goes to.
+
+        Returns
+        -------
+        Expr
+            In the target's dtype, named ``name``; for a number target Float64, or Float32 if the
+            target is. Of equally common classes the first in class order.
+        """
+        sides = [self.left or self.root, self.right or self.root, self.root]
+        if self.classes is not None:
+            outcomes = self.classes.gather([side.majority for side in sides])
+            outcomes = outcomes.cast(self.target_dtype)
+        else:
+            dtype = pl.Float32 if isinstance(self.target_dtype, pl.Float32) else pl.Float64
+            outcomes = pl.Series([side.mean for side in sides], dtype=dtype)
+        return self._decide(outcomes).alias(name)
+
+    def expr(self) -> pl.Expr:
+        """Give the prediction under its default name; see `predict`."""
+        return self.predict()
+
+    def _decide(self, outcomes: pl.Series) -> pl.Expr:
+        """Map a row to the outcome of the left, of the right, or of neither."""
+        if self.feature is None or self.dtype is None:
+            return pl.lit(outcomes[_DEFAULT], dtype=outcomes.dtype)
+        feature = Column(
+            self.feature, self.dtype, "ordered" if self.kind == "ordered" else "nominal"
+        )
+        missing = {"left": _LEFT, "right": _RIGHT, None: _DEFAULT}[self.missing_goes]
+        if self.left_values is not None and self.right_values is not None:
+            codes = [_LEFT] * len(self.left_values) + [_RIGHT] * len(self.right_values)
+            values = pl.concat([self.left_values, self.right_values])
+            return predict_values(
+                feature, values, codes, outcomes, missing=missing, default=_DEFAULT
+            )
+        if self.neighbours is None:
+            cuts, codes = pl.Series([], dtype=self.dtype), [_LEFT]
+        else:
+            cuts, codes = _cut_series(self.neighbours, self.cut), [_LEFT, _RIGHT]
+        return predict_intervals(feature, cuts, codes, outcomes, missing=missing)
+
+
+def split_from_counts(
+    feature: Column | None,
+    chosen: pl.DataFrame | None,
+    counts: pl.DataFrame | None,
+    target: ClassTarget | NumberTarget,
+    criterion: Criterion,
+    cut: Cut,
+) -> Split:
+    """Build the result from the best candidate and the count table it was found in.
+
+    Parameters
+    ----------
+    feature, chosen, counts
+        The feature, its best candidate as one row, and its counts; all None if nothing splits.
+    target
+        The target.
+    criterion, cut
+        As asked for.
+    """
+    if isinstance(target, ClassTarget):
+        root = Side(target.n_rows, tuple(target.counts.tolist()), None)
+    else:
+        root = Side(target.n_rows, None, target.mean)
+    shared: dict[str, Any] = {
+        "target": target.name,
+        "target_dtype": target.dtype,
+        "classes": target.classes if isinstance(target, ClassTarget) else None,
+        "criterion": criterion.name,
+        "cut": cut,
+        "root": root,
+        "n_target_missing": target.n_missing,
+    }
+    nothing = dict.fromkeys(
+        (
+            *("feature", "dtype", "kind", "neighbours", "left_values", "right_values"),
+            *("missing_goes", "left", "right", "score", "before"),
+        )
+    )
+    if feature is None or chosen is None or counts is None:
+        return Split(**shared, **nothing, n_missing=0)
+    best = chosen.row(0, named=True)
+    missing = pl.col("value").is_null() & pl.col("exact")
+    apart = best["goes"] == "apart"
+    values: dict[str, pl.Series | None] = dict.fromkeys(
+        ("neighbours", "left_values", "right_values")
+    )
+    if feature.kind == "nominal":
+        left = chosen["left_values"].explode(empty_as_null=False)
+        seen = counts["value"].drop_nulls().unique().sort()
+        values["left_values"] = left
+        values["right_values"] = seen.filter(~seen.is_in(left.implode()))
+        goes_left = pl.col("value").is_in(pl.lit(left.implode()))
+    elif apart:
+        goes_left = ~missing
+    else:
+        values["neighbours"] = pl.concat([chosen["value"], chosen["next"]])
+        # Rows stand in the order of their values: all before the next value go left.
+        position = pl.int_range(pl.len())
+        goes_left = (
+            position < position.filter(pl.col("value") == pl.lit(chosen["next"]).first()).min()
+        )
+    side = pl.when(missing).then(pl.lit(best["goes"] == "left")).otherwise(goes_left)
+    used = counts.filter(~missing) if best["goes"] is None else counts
+    return Split(
+        **shared,
+        **values,
+        feature=feature.name,
+        dtype=feature.dtype,
+        kind=feature.kind,
+        missing_goes="right" if apart else best["goes"],
+        left=_side(used.filter(side), target),
+        right=_side(used.filter(~side), target),
+        n_missing=best["n_missing"],
+        score=best["score"],
+        before=best["before"],
+    )
+
+
+def _side(counts: pl.DataFrame, target: ClassTarget | NumberTarget) -> Side:
+    n_rows = counts["n"].sum()
+    if isinstance(target, NumberTarget):
+        return Side(n_rows, None, target.center + counts["s"].sum() / n_rows)
+    per_class = dict(counts.group_by("class").agg(pl.col("n").sum()).iter_rows())
+    return Side(n_rows, tuple(per_class.get(i, 0) for i in range(len(target.classes))), None)
+
+
+def _cut_series(neighbours: pl.Series, cut: str) -> pl.Series:
+    left, right = pl.lit(neighbours[:1]), pl.lit(neighbours[1:])
+    which: Cut = "midpoint" if cut == "midpoint" else "value"
+    return pl.select(threshold(left, right, neighbours.dtype, which)).to_series()
