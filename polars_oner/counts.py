@@ -171,6 +171,7 @@ def shared_pass(
     *,
     n_columns: int,
     n_rows: float | None = None,
+    longest: int = _LONGEST_BATCH,
     label: str = "pass",
     engine: Engine = "auto",
     progress: bool = False,
@@ -187,6 +188,8 @@ def shared_pass(
         How wide the batches are; sets how many rows one holds.
     n_rows
         How many rows are to come, if known; for the progress bar.
+    longest
+        Rows that a batch may have at most.
     label
         What the progress bar calls this pass.
     engine
@@ -199,7 +202,7 @@ def shared_pass(
     MissingPackageError
         Progress is asked for and tqdm is not installed.
     """
-    length = min(max(_BATCH_CELLS // max(n_columns, 1), _SHORTEST_BATCH), _LONGEST_BATCH)
+    length = min(max(_BATCH_CELLS // max(n_columns, 1), _SHORTEST_BATCH), longest)
     batches = rows.collect_batches(chunk_size=length, maintain_order=False, engine=engine)
     with progress_bar(n_rows, label) if progress else nullcontext() as bar:
         for batch in batches:

@@ -26,7 +26,10 @@ TIE = 1e-12
 """Scores closer than this share of the unsplit score are ties: rounding noise decides nothing."""
 
 _FIXED_POINT = float(2**52)
+_NOISE = 64
 _RESOLUTION = 1e-14
+_TINY = 5e-324
+"""Stands in for 0 under a logarithm: 0 log 0 is 0."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,11 @@ class ClassCriterion:
             return count * count
         if self.name == "entropy":
             # p log2 p in fixed point: summed as integers, the terms cannot drift.
-            share = count / total
-            bits = pl.when(share > 0).then(share * share.log(2)).otherwise(0.0)
-            return (bits * _FIXED_POINT).round().cast(pl.Int64)
+            # Polars divides by a constant and by a column in two ways; a product is one.
+            share = count * (pl.lit(1.0) / total)
+            bits = share * share.clip(lower_bound=_TINY).log(2)
+            # Inside a when/then Polars also evaluates rows that are masked out; those may be NaN.
+            return (bits * _FIXED_POINT).round().cast(pl.Int64, strict=False)
         return count
 
     def mass(self, n: pl.Expr, terms: pl.Expr, total: pl.Expr) -> pl.Expr:
@@ -61,7 +66,9 @@ class ClassCriterion:
         if self.name == "gini":
             return pl.when(n > 0).then((n * n - terms) / n).otherwise(0.0)
         if self.name == "entropy":
-            return (self.term(n, total) - terms) * (total / _FIXED_POINT)
+            bits = self.term(n, total) - terms
+            # Logarithms of equal counts may differ in their last bit: no mass is smaller than that.
+            return pl.when(bits > _NOISE).then(bits * (total / _FIXED_POINT)).otherwise(0.0)
         return (n - terms).cast(pl.Float64)
 
     def side_mass(self, counts: list[pl.Expr], total: pl.Expr) -> pl.Expr:
@@ -86,7 +93,9 @@ class NumberCriterion:
         smaller than the rounding of the sums is 0.
         """
         spread = q - s * s / n
-        spread = pl.when(spread > q * _RESOLUTION).then(spread).otherwise(0.0)
+        # For no rows the spread is NaN, which is above every number.
+        resolved = (n > 0) & (spread > q * _RESOLUTION)
+        spread = pl.when(resolved).then(spread).otherwise(0.0)
         if self.name == "variance":
             return spread
         return pl.when(n > 1).then(n * (spread / (n - 1)).sqrt()).otherwise(0.0)

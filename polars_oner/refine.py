@@ -1,10 +1,481 @@
-"""Stub."""
+"""Bound and refine: the exact best split without counting every distinct value.
+
+The first pass counts coarse bins of each axis. `bounds` tells which bins can hold the best cut; the
+rows of the others are only added up. The last pass counts the rows in the open bins by exact value. If
+those bins hold too many rows, passes between divide them further. Every pass reads the source once
+for all features, and the counts it ends with, exact where it matters and lumped elsewhere, go through
+the same scores as those of every value: the answer is the same to the last bit.
+
+Bins are ranges of an order-preserving code of the values, so that they can be divided until a bin is
+a single Float64: the bits of a float, read as an integer, ascend with it. The first pass may use bins
+of equal width instead, if a sample says that they share the rows out better.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
 import polars as pl
-from polars_oner.counts import count_values
+
+from polars_oner.axis import Axis, Bins, Codes, as_float, choose_bins
+from polars_oner.bounds import class_bound, number_bound
+from polars_oner.counts import Tally, count_plan, count_values, measure_of, shared_pass
+from polars_oner.criteria import TIE, ClassCriterion, NumberCriterion
+from polars_oner.frame import Column, as_lazy, column
+from polars_oner.scores import Search, candidates, first_best
+from polars_oner.target import ClassTarget, NumberTarget, row_weight, with_target
+from polars_oner.typing import Engine, Strategy
+
+_FEW_ROWS = 1 << 17
+"""Up to this many rows every value is counted: bins would save nothing."""
+
+_MOST_CLASSES = 64
+"""With more classes the tables of bins outgrow those of values."""
+
+_MOST_CELLS = 1 << 21
+"""Bins times classes of one feature."""
+
+_OPEN_ROWS = 1 << 22
+"""Rows in open bins that one pass may count by value, over all features; more are divided first."""
+
+_BATCH_ROWS = 1 << 17
+"""Rows of a batch: its columns should stay in the processor's cache."""
+
+_STACK_ROWS = 1 << 17
+_SAMPLE = 50_000
+
+_SLACK = 1e-9
+"""Bounds are rounded: within this share of the unsplit score they count as reached."""
 
 
-def split_counts(frame, searches, seen, *, weights, strategy, best_only, engine, progress):
-    t = count_values(frame, list(searches), seen, weights=weights, engine=engine, progress=progress)
-    return {k: v.with_columns(exact=pl.lit(True)) for k, v in t.items()}
+def split_counts(
+    frame: pl.DataFrame | pl.LazyFrame,
+    searches: Mapping[Column, Search],
+    target: ClassTarget | NumberTarget,
+    *,
+    weights: str | None = None,
+    strategy: Strategy = "auto",
+    best_only: bool = False,
+    engine: Engine = "auto",
+    progress: bool = False,
+) -> dict[str, pl.DataFrame]:
+    """Count what the search for the best splits needs to see.
+
+    Parameters
+    ----------
+    frame
+        The user's frame.
+    searches
+        The features, each with how its candidates are scored.
+    target
+        The target, looked at before.
+    weights
+        Column of row weights.
+    strategy
+        ``"exhaustive"`` counts every value of every feature, ``"refine"`` only where a best cut can
+        lie for all features with an order, ``"auto"`` does so if there are many rows.
+    best_only
+        Whether features that cannot beat the best one may be left out.
+    engine, progress
+        As in `shared_pass`.
+
+    Returns
+    -------
+    dict of DataFrame
+        Per feature the table of `counts.count_plan` with a column ``exact``; rows where it is false
+        have a null value and add up a stretch of the axis in which the best cut does not lie.
+    """
+    binned = [
+        feature
+        for feature, search in searches.items()
+        if strategy != "exhaustive" and _can_be_binned(feature, search, target)
+    ]
+    if strategy == "auto" and target.n_rows <= _FEW_ROWS:
+        binned = []
+    plain = [feature for feature in searches if feature not in binned]
+    if not binned:
+        tables = count_values(
+            frame, plain, target, weights=weights, engine=engine, progress=progress
+        )
+        return {
+            name: table.with_columns(exact=pl.lit(value=True)) for name, table in tables.items()
+        }
+    passes = _Refinement(frame, searches, binned, target, weights, engine, progress)
+    return passes.run(best_only=best_only)
+
+
+def _can_be_binned(feature: Column, search: Search, target: ClassTarget | NumberTarget) -> bool:
+    if feature.kind != "ordered" or isinstance(feature.dtype, (pl.Enum, pl.Boolean)):
+        return False
+    return isinstance(target, NumberTarget) or len(target.classes) <= _MOST_CLASSES
+
+
+class _Refinement:
+    """The passes over one source, and the axes that they divide."""
+
+    def __init__(
+        self,
+        frame: pl.DataFrame | pl.LazyFrame,
+        searches: Mapping[Column, Search],
+        binned: Sequence[Column],
+        target: ClassTarget | NumberTarget,
+        weights: str | None,
+        engine: Engine,
+        progress: bool,
+    ) -> None:
+        self.searches = searches
+        self.target = target
+        self.engine = engine
+        self.progress = progress
+        self.measure = measure_of(target)
+        lazy = as_lazy(frame)
+        self.rows = with_target(lazy, target.name, target.dtype, weights)
+        self.per_row = self.measure.per_row(row_weight(lazy.collect_schema(), weights))
+        row_dtype = self.rows.select(self.per_row).collect_schema()["n"]
+        self.is_weighted = weights is not None
+        if isinstance(target, ClassTarget):
+            measures = [f"c{k}" for k in range(len(target.classes))]
+        else:
+            measures = ["n", "s", "q"]
+        self.axes = [Axis(feature, measures, row_dtype) for feature in binned]
+        self.names = {feature: f"x{i}" for i, feature in enumerate(searches)}
+
+    def run(self, *, best_only: bool) -> dict[str, pl.DataFrame]:
+        """Count, bound and divide until every table is exact where a best cut can lie."""
+        tables = self._first_pass()
+        rival = self._best_of(tables) if best_only else math.inf
+        self._close(self.axes, rival, best_only=best_only)
+        while heavy := self._heavy():
+            open_rows = [axis.open_rows for axis in heavy]
+            self._divide(heavy)
+            self._close(heavy, rival, best_only=best_only)
+            for axis, before in zip(heavy, open_rows, strict=True):
+                # Where finer bins close little, finer ones yet would not either.
+                axis.is_stubborn = axis.open_rows > before / 2
+        while chunk := self._next_chunk():
+            self._count_values(chunk)
+            if self._next_chunk():
+                self._keep_best(chunk)
+        by_name = {axis.feature.name: axis for axis in self.axes if not axis.is_beaten}
+        tables |= {name: axis.table() for name, axis in by_name.items()}
+        return {f.name: tables[f.name] for f in self.searches if f.name in tables}
+
+    def _first_pass(self) -> dict[str, pl.DataFrame]:
+        """Count all axes by bins, and all other features by value, in one pass."""
+        binned = {axis.feature for axis in self.axes}
+        plain = [feature for feature in self.searches if feature not in binned]
+        tallies = {
+            feature: Tally(["value", *self.measure.keys], self.measure.sums) for feature in plain
+        }
+        bins: dict[Column, Bins] = {}
+        sums: dict[Column, npt.NDArray[np.float64]] = {}
+
+        def consume(batch: pl.DataFrame) -> None:
+            self._tally(batch, tallies, {})
+            for axis in self.axes:
+                values = batch[self.names[axis.feature]].to_numpy()
+                if axis.feature not in bins:
+                    bins[axis.feature] = choose_bins(_sample(values), self._n_bins())
+                    sums[axis.feature] = self._no_sums(bins[axis.feature].n)
+                self._add(sums[axis.feature], bins[axis.feature](values), batch)
+
+        columns = [as_float(feature).alias(self.names[feature]) for feature in binned]
+        columns += [column(feature.name).alias(self.names[feature]) for feature in plain]
+        self._pass(columns, consume, "counting bins")
+        for axis in self.axes:
+            axis.fill(bins[axis.feature], sums[axis.feature])
+        return {
+            feature.name: tally.total().with_columns(exact=pl.lit(value=True))
+            for feature, tally in tallies.items()
+        }
+
+    def _divide(self, axes: Sequence[Axis]) -> None:
+        """Count the open runs of some axes by finer bins, in one pass."""
+        bins = {axis.feature: axis.divide(self._n_bins()) for axis in axes}
+        sums = {feature: self._no_sums(finer.n) for feature, finer in bins.items()}
+
+        def consume(batch: pl.DataFrame) -> None:
+            for feature, finer in bins.items():
+                places = finer(batch[self.names[feature]].to_numpy())
+                self._add(sums[feature], places, batch)
+
+        columns = [as_float(feature).alias(self.names[feature]) for feature in bins]
+        self._pass(columns, consume, "dividing bins")
+        for axis in axes:
+            axis.fill(bins[axis.feature], sums[axis.feature])
+
+    def _count_values(self, chunk: Mapping[Axis, pl.DataFrame]) -> None:
+        """Count the values in some open runs, in one pass."""
+        tallies = {
+            axis.feature: Tally(["value", *self.measure.keys], self.measure.sums) for axis in chunk
+        }
+        inside = {
+            axis.feature: axis.inside(runs, pl.col(self.names[axis.feature]))
+            for axis, runs in chunk.items()
+        }
+        columns = [column(feature.name).alias(self.names[feature]) for feature in tallies]
+        self._pass(columns, lambda batch: self._tally(batch, tallies, inside), "counting values")
+        for axis, runs in chunk.items():
+            axis.take(runs, tallies[axis.feature].total())
+
+    def _pass(
+        self, columns: list[pl.Expr], consume: Callable[[pl.DataFrame], None], label: str
+    ) -> None:
+        shared_pass(
+            self.rows.select(*self.per_row, *columns),
+            consume,
+            n_columns=len(columns) + len(self.per_row),
+            n_rows=self.target.n_rows,
+            longest=_BATCH_ROWS,
+            label=label,
+            engine=self.engine,
+            progress=self.progress,
+        )
+
+    def _tally(
+        self,
+        batch: pl.DataFrame,
+        tallies: Mapping[Column, Tally],
+        inside: Mapping[Column, pl.Expr],
+    ) -> None:
+        plans = []
+        for feature in tallies:
+            rows = batch.lazy()
+            if feature in inside:
+                rows = rows.filter(inside[feature])
+            short = Column(self.names[feature], feature.dtype, feature.kind)
+            plans.append(count_plan(rows, short, self.measure))
+        tables = pl.collect_all(plans, engine="in-memory")
+        for tally, table in zip(tallies.values(), tables, strict=True):
+            tally.add(table)
+
+    def _n_bins(self) -> int:
+        """Bins per axis: more with more rows, as each bin should hold few."""
+        bits = round(0.65 * math.log2(max(self.target.n_rows, 2)) + 0.5)
+        if isinstance(self.target, NumberTarget):
+            # The bounds for moments are looser.
+            bits += 2
+        n_columns = len(self.target.classes) if isinstance(self.target, ClassTarget) else 3
+        return 1 << min(max(bits, 6), int(math.log2(_MOST_CELLS / n_columns)))
+
+    def _no_sums(self, n_bins: int) -> npt.NDArray[np.float64]:
+        n_columns = len(self.axes[0].measures)
+        whole = isinstance(self.target, ClassTarget) and not self.is_weighted
+        return np.zeros((n_bins + 1, n_columns), dtype=np.int64 if whole else np.float64)
+
+    def _add(self, sums: npt.NDArray[np.float64], places: Codes, batch: pl.DataFrame) -> None:
+        """Add a batch's statistics to the sums of the bins that its rows lie in."""
+        n_rows, n_columns = sums.shape
+        weight = batch["n"].to_numpy() if self.is_weighted else None
+        if self.measure.by_class:
+            # One bincount over bin and class together.
+            places = places * n_columns
+            places += batch["class"].to_numpy()
+            counts = np.bincount(places, weight, minlength=n_rows * n_columns)
+            sums += counts.reshape(n_rows, n_columns)
+            return
+        for i, name in enumerate(self.measure.sums):
+            values = weight if name == "n" else batch[name].to_numpy()
+            sums[:, i] += np.bincount(places, values, minlength=n_rows)
+
+    def _best_of(self, tables: Mapping[str, pl.DataFrame]) -> float:
+        """Give the lowest score among the features that were counted by value."""
+        by_name = {feature.name: search for feature, search in self.searches.items()}
+        plans = [
+            candidates(table.lazy(), by_name[name]).select(pl.col("score").min())
+            for name, table in tables.items()
+        ]
+        scores = [table.item() for table in pl.collect_all(plans)]
+        return min((score for score in scores if score is not None), default=math.inf)
+
+    def _close(self, axes: Sequence[Axis], rival: float, *, best_only: bool) -> None:
+        """Close the cells that cannot hold the best cut of their axis, or of all."""
+        axes = [axis for axis in axes if not axis.is_beaten and not axis.cells.is_empty()]
+        judged = [table for stack in _stacks(axes) for table in self._judge(stack)]
+        if best_only:
+            rival = min([rival, *(end for table in judged for end in _lowest(table))])
+        for axis, table in zip(axes, judged, strict=True):
+            limit = rival if best_only else min(_lowest(table), default=math.inf)
+            before = table["before"][0]
+            near, far = limit + TIE * before, limit + _SLACK * before
+            if best_only and not (table["bound"] <= far).any():
+                axis.is_beaten = True
+                continue
+            # A cut that only equals the best known loses to it if it comes later. The cell behind
+            # that cut stays open: its first value is the other neighbour of the threshold.
+            position = pl.int_range(pl.len())
+            at_best = position.filter(pl.col("end") <= near).min().fill_null(table.height)
+            may_hold = (
+                (pl.col("bound") < limit - TIE * before)
+                | ((position <= at_best) & (pl.col("bound") <= far))
+                | (position == at_best + 1)
+            )
+            axis.close(table.select(pl.col("open") & may_hold).to_series(), _OPEN_ROWS / 4)
+
+    def _judge(self, axes: Sequence[Axis]) -> list[pl.DataFrame]:
+        """Bound every cell of some axes.
+
+        Gives per axis a table with a row per cell: ``bound``, the least score of a cut in it;
+        ``end``, the score of the cut at its upper end, null if that is no candidate; ``apart``, that of
+        the missing rows against all others; ``before``, the score of the unsplit rows; ``open``.
+        """
+        search = self.searches[axes[0].feature]
+        measures = axes[0].measures
+        has_missing = any(axis.missing.any() for axis in axes)
+        lost = [f"m_{name}" for name in measures]
+        stacked = pl.concat(
+            axis.cells.with_columns(
+                pl.lit(i).alias("axis"),
+                axis.is_single().alias("single"),
+                *(
+                    pl.lit(m).alias(name)
+                    for m, name in zip(axis.missing.tolist(), lost, strict=True)
+                ),
+            )
+            for i, axis in enumerate(axes)
+        )
+        through = [pl.col(name).cum_sum().over("axis") for name in measures]
+        stacked = stacked.with_columns(
+            *(e.alias(f"through_{name}") for e, name in zip(through, measures, strict=True)),
+            *(pl.col(name).sum().over("axis").alias(f"all_{name}") for name in measures),
+            last=pl.int_range(1, pl.len() + 1).over("axis") == pl.len().over("axis"),
+        )
+        inside = [pl.col(name) for name in measures]
+        reached = [pl.col(f"through_{name}") for name in measures]
+        whole = [pl.col(f"all_{name}") for name in measures]
+        missing = [pl.col(name) for name in lost]
+        policy = search.missing if has_missing else "drop"
+        nothing = [pl.lit(0)] * len(measures)
+        # With "best" both sides are tried for the missing rows.
+        placements = {
+            "drop": [(nothing, nothing)],
+            "left": [(missing, nothing)],
+            "right": [(nothing, missing)],
+            "best": [(missing, nothing), (nothing, missing)],
+        }[policy]
+        scored = whole if policy == "drop" else _plus(whole, missing)
+        total = self._n(scored)
+        bounds, ends = [], []
+        for to_left, to_right in placements:
+            left = _plus(_minus(reached, inside), to_left)
+            right = _plus(_minus(whole, reached), to_right)
+            upto = _plus(reached, to_left)
+            most_left, most_right = self._n(upto), self._n(_plus(right, inside))
+            fits = (most_left >= search.min_leaf) & (most_right >= search.min_leaf)
+            end = self._mass(upto, total) + self._mass(right, total)
+            is_cut = fits & (self._n(right) >= search.min_leaf) & ~pl.col("last")
+            ends.append(pl.when(is_cut).then(end))
+            bound = (
+                pl.when("single")
+                .then(end)
+                .otherwise(self._bound(left, inside, right, total).fill_nan(0.0))
+            )
+            bounds.append(pl.when(fits).then(bound).otherwise(math.inf))
+        apart = self._mass(whole, total) + self._mass(missing, total)
+        fits = (self._n(whole) >= search.min_leaf) & (self._n(missing) >= search.min_leaf)
+        is_tried = fits & (self._n(missing) > 0) & (policy == "best")
+        judged = stacked.select(
+            "open",
+            bound=pl.min_horizontal(bounds) / total,
+            end=pl.min_horizontal(ends) / total,
+            apart=pl.when(is_tried).then(apart / total),
+            before=self._mass(scored, total) / total,
+        )
+        heights = [axis.cells.height for axis in axes]
+        starts = np.cumsum([0, *heights[:-1]]).tolist()
+        return [judged.slice(start, n) for start, n in zip(starts, heights, strict=True)]
+
+    def _n(self, sums: Sequence[pl.Expr]) -> pl.Expr:
+        return pl.sum_horizontal(sums) if self.measure.by_class else sums[0]
+
+    def _mass(self, sums: Sequence[pl.Expr], total: pl.Expr) -> pl.Expr:
+        criterion = self._criterion
+        if isinstance(criterion, ClassCriterion):
+            return criterion.side_mass(list(sums), total)
+        return criterion.mass(*sums)
+
+    def _bound(
+        self,
+        left: Sequence[pl.Expr],
+        inside: Sequence[pl.Expr],
+        right: Sequence[pl.Expr],
+        total: pl.Expr,
+    ) -> pl.Expr:
+        criterion = self._criterion
+        if isinstance(criterion, ClassCriterion):
+            return class_bound(criterion, left, inside, right, total)
+        assert isinstance(self.target, NumberTarget)
+        return number_bound(criterion, left, inside, right, self.target.low, self.target.high)
+
+    @property
+    def _criterion(self) -> ClassCriterion | NumberCriterion:
+        return self.searches[self.axes[0].feature].criterion
+
+    def _heavy(self) -> list[Axis]:
+        """Give the axes whose open runs hold too many rows to count by value in one pass."""
+        open_axes = [axis for axis in self.axes if axis.is_open]
+        share = _OPEN_ROWS / max(len(open_axes), 1)
+        if sum(axis.open_rows for axis in open_axes) <= _OPEN_ROWS:
+            return []
+        return [axis for axis in open_axes if axis.open_rows > share and not axis.is_stubborn]
+
+    def _next_chunk(self) -> dict[Axis, pl.DataFrame]:
+        """Give open runs, of any axes, that one pass may count by value."""
+        chunk: dict[Axis, pl.DataFrame] = {}
+        left = float(_OPEN_ROWS)
+        for axis in self.axes:
+            if not axis.is_open:
+                continue
+            runs = axis.cells.filter("open")
+            upto = runs["rows"].cum_sum()
+            fits = runs.filter((upto <= left) | (runs["low"] == runs["high"]))
+            if fits.is_empty() and not chunk:
+                fits = runs.head(1)
+            if not fits.is_empty():
+                chunk[axis] = fits
+                left -= float(fits.filter(pl.col("low") < pl.col("high"))["rows"].sum())
+        return chunk
+
+    def _keep_best(self, chunk: Mapping[Axis, pl.DataFrame]) -> None:
+        """Lump the counted values that are no neighbours of a best cut or of an open run."""
+        for axis in chunk:
+            search = self.searches[axis.feature]
+            counts = axis.table()
+            best = first_best(candidates(counts.lazy(), search), ()).collect()
+            axis.keep(best)
+
+
+def _stacks(axes: Sequence[Axis]) -> Iterator[list[Axis]]:
+    """Group axes so that the tables of a group are judged together without taking much memory."""
+    stack: list[Axis] = []
+    height = 0
+    for axis in axes:
+        if stack and height + axis.cells.height > _STACK_ROWS:
+            yield stack
+            stack, height = [], 0
+        stack.append(axis)
+        height += axis.cells.height
+    if stack:
+        yield stack
+
+
+def _lowest(judged: pl.DataFrame) -> list[float]:
+    """Give the lowest scores among the cuts at ends of cells, and of the missing rows apart."""
+    lowest = judged.select(pl.col("end").min(), pl.col("apart").min()).row(0)
+    return [score for score in lowest if score is not None]
+
+
+def _sample(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    step = max(len(values) // _SAMPLE, 1)
+    return values[::step]
+
+
+def _plus(left: Sequence[pl.Expr], right: Sequence[pl.Expr]) -> list[pl.Expr]:
+    return [a + b for a, b in zip(left, right, strict=True)]
+
+
+def _minus(left: Sequence[pl.Expr], right: Sequence[pl.Expr]) -> list[pl.Expr]:
+    return [a - b for a, b in zip(left, right, strict=True)]

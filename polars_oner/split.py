@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -95,7 +95,7 @@ class Split(Model):
     right: Side | None
     root: Side
     n_missing: int | float
-    n_target_missing: int
+    n_target_missing: int | float
     score: float | None
     before: float | None
 
@@ -166,7 +166,8 @@ class Split(Model):
     def _decide(self, outcomes: pl.Series) -> pl.Expr:
         """Map a row to the outcome of the left, of the right, or of neither."""
         if self.feature is None or self.dtype is None:
-            return pl.lit(outcomes[_DEFAULT], dtype=outcomes.dtype)
+            # As many values as the frame has rows, also where nothing else is selected.
+            return pl.repeat(pl.lit(outcomes[_DEFAULT], dtype=outcomes.dtype), pl.len())
         feature = Column(
             self.feature, self.dtype, "ordered" if self.kind == "ordered" else "nominal"
         )
@@ -203,53 +204,50 @@ def split_from_counts(
     criterion, cut
         As asked for.
     """
-    if isinstance(target, ClassTarget):
-        root = Side(target.n_rows, tuple(target.counts.tolist()), None)
-    else:
-        root = Side(target.n_rows, None, target.mean)
-    shared: dict[str, Any] = {
-        "target": target.name,
-        "target_dtype": target.dtype,
-        "classes": target.classes if isinstance(target, ClassTarget) else None,
-        "criterion": criterion.name,
-        "cut": cut,
-        "root": root,
-        "n_target_missing": target.n_missing,
-    }
-    nothing = dict.fromkeys(
-        (
-            *("feature", "dtype", "kind", "neighbours", "left_values", "right_values"),
-            *("missing_goes", "left", "right", "score", "before"),
-        )
+    learned = Split(
+        feature=None,
+        dtype=None,
+        kind=None,
+        target=target.name,
+        target_dtype=target.dtype,
+        classes=target.classes if isinstance(target, ClassTarget) else None,
+        criterion=criterion.name,
+        cut=cut,
+        neighbours=None,
+        left_values=None,
+        right_values=None,
+        missing_goes=None,
+        left=None,
+        right=None,
+        root=_all_rows(target),
+        n_missing=0,
+        n_target_missing=target.n_missing,
+        score=None,
+        before=None,
     )
     if feature is None or chosen is None or counts is None:
-        return Split(**shared, **nothing, n_missing=0)
+        return learned
     best = chosen.row(0, named=True)
     missing = pl.col("value").is_null() & pl.col("exact")
     apart = best["goes"] == "apart"
-    values: dict[str, pl.Series | None] = dict.fromkeys(
-        ("neighbours", "left_values", "right_values")
-    )
     if feature.kind == "nominal":
         left = chosen["left_values"].explode(empty_as_null=False)
         seen = counts["value"].drop_nulls().unique().sort()
-        values["left_values"] = left
-        values["right_values"] = seen.filter(~seen.is_in(left.implode()))
+        right = seen.filter(~seen.is_in(left.implode()))
+        learned = replace(learned, left_values=left, right_values=right)
         goes_left = pl.col("value").is_in(pl.lit(left.implode()))
     elif apart:
         goes_left = ~missing
     else:
-        values["neighbours"] = pl.concat([chosen["value"], chosen["next"]])
+        learned = replace(learned, neighbours=pl.concat([chosen["value"], chosen["next"]]))
         # Rows stand in the order of their values: all before the next value go left.
         position = pl.int_range(pl.len())
-        goes_left = (
-            position < position.filter(pl.col("value") == pl.lit(chosen["next"]).first()).min()
-        )
+        at_next = pl.col("value") == pl.lit(chosen["next"]).first()
+        goes_left = position < position.filter(at_next).min()
     side = pl.when(missing).then(pl.lit(best["goes"] == "left")).otherwise(goes_left)
     used = counts.filter(~missing) if best["goes"] is None else counts
-    return Split(
-        **shared,
-        **values,
+    return replace(
+        learned,
         feature=feature.name,
         dtype=feature.dtype,
         kind=feature.kind,
@@ -262,12 +260,19 @@ def split_from_counts(
     )
 
 
+def _all_rows(target: ClassTarget | NumberTarget) -> Side:
+    if isinstance(target, ClassTarget):
+        return Side(target.n_rows, tuple(target.counts.tolist()), None)
+    return Side(target.n_rows, None, target.mean)
+
+
 def _side(counts: pl.DataFrame, target: ClassTarget | NumberTarget) -> Side:
-    n_rows = counts["n"].sum()
     if isinstance(target, NumberTarget):
-        return Side(n_rows, None, target.center + counts["s"].sum() / n_rows)
+        n_rows, total = counts.select(pl.col("n").sum(), pl.col("s").sum()).row(0)
+        return Side(n_rows, None, target.center + total / n_rows)
     per_class = dict(counts.group_by("class").agg(pl.col("n").sum()).iter_rows())
-    return Side(n_rows, tuple(per_class.get(i, 0) for i in range(len(target.classes))), None)
+    sums = tuple(per_class.get(i, 0) for i in range(len(target.classes)))
+    return Side(sum(sums), sums, None)
 
 
 def _cut_series(neighbours: pl.Series, cut: str) -> pl.Series:

@@ -512,7 +512,7 @@ def _row(
         row = summary.join(best, on=list(by), how="left", nulls_equal=True)
     else:
         summary = counts.select(**sums)
-        row = pl.concat([summary, best], how="horizontal")
+        row = pl.concat([summary, best], how="horizontal_extend")
     apart = _c("goes") == "apart"
     if feature.kind == "ordered":
         left, right = _c("value"), _c("next")
@@ -585,18 +585,16 @@ def _table(rows: list[pl.LazyFrame], task: _Task, lazy: pl.LazyFrame) -> pl.Lazy
 def _skipped(task: _Task, lazy: pl.LazyFrame, segments: list[str]) -> list[pl.LazyFrame]:
     """List the columns that cannot be tested, with what can be said of them."""
     roles = task.roles
-    rows = with_target(lazy, roles.target, roles.target_dtype, task.weights).with_columns(
-        row_weight(lazy.collect_schema(), task.weights).alias("n")
-    )
+    rows = with_target(lazy, roles.target, roles.target_dtype, task.weights)
     keys = [column(name).alias(key) for name, key in zip(task.by, segments, strict=True)]
+    weight = row_weight(lazy.collect_schema(), task.weights)
     listed = []
     for skip in roles.skipped:
-        n_missing = pl.col("n").filter(column(skip.name).is_null()).sum().alias("n_missing")
-        found = rows.group_by(keys).agg(n_missing) if keys else rows.select(n_missing)
+        lost = rows.select(*keys, n_missing=weight * column(skip.name).is_null().cast(pl.Int64))
+        total = pl.col("n_missing").sum()
+        found = lost.group_by(segments).agg(total) if segments else lost.select(total)
         listed.append(
-            found.select(
-                *segments,
-                "n_missing",
+            found.with_columns(
                 feature=pl.lit(skip.name),
                 reason=pl.lit(skip.reason),
                 position=pl.lit(roles.names.index(skip.name)),

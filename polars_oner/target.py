@@ -32,14 +32,14 @@ class ClassTarget:
     counts
         Rows (or their weight) per class, in that order; Int64, or Float64 with float weights.
     n_missing
-        Rows without a target, which are left out.
+        Rows without a target (or their weight), which are left out.
     """
 
     name: str
     dtype: pl.DataType
     classes: pl.Series
     counts: npt.NDArray[np.int64] | npt.NDArray[np.float64]
-    n_missing: int
+    n_missing: int | float
 
     @property
     def n_rows(self) -> int | float:
@@ -84,7 +84,7 @@ class NumberTarget:
     low: float
     high: float
     n_rows: int | float
-    n_missing: int
+    n_missing: int | float
 
     def deviation(self) -> pl.Expr:
         """Give the expression for a row's target minus ``center``, as Float64."""
@@ -157,11 +157,11 @@ def class_target(
         .collect(engine=engine)
     )
     _check_weights(weights, int(counted["bad"].sum()))
-    missing = counted.filter(pl.col("class").is_null())["n_positive"].sum()
+    missing = counted.filter(pl.col("class").is_null()).select(pl.col("n").sum()).item()
     present = counted.filter(pl.col("class").is_not_null(), pl.col("n_positive") > 0)
     if present.is_empty():
         raise EmptyTargetError.from_counts(name, int(counted["n_rows"].sum()))
-    return ClassTarget(name, dtype, present["class"], present["n"].to_numpy(), int(missing))
+    return ClassTarget(name, dtype, present["class"], present["n"].to_numpy(), missing)
 
 
 def number_target(
@@ -201,8 +201,8 @@ def number_target(
             _of_present(pl.col("target")).min().alias("low"),
             _of_present(pl.col("target")).max().alias("high"),
             _of_present(pl.col("weight")).sum().alias("n"),
-            (pl.col("target").is_null() & (pl.col("weight") > 0))
-            .cast(pl.Int64)
+            pl.col("weight")
+            .filter(pl.col("target").is_null() & (pl.col("weight") > 0))
             .sum()
             .alias("n_missing"),
         )

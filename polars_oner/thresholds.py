@@ -78,6 +78,8 @@ def as_text(left: pl.Expr, right: pl.Expr, dtype: pl.DataType, cut: Cut) -> pl.E
     native = threshold(left, right, dtype, cut)
     if isinstance(dtype, pl.Duration):
         return native.dt.to_string("polars")
+    if isinstance(dtype, pl.Time):
+        return native.dt.to_string("%T%.f")
     if isinstance(dtype, pl.Enum):
         return pl.format('"{}"', native.cast(pl.String))
     if dtype.is_integer() and cut == "midpoint":

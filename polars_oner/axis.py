@@ -1,0 +1,368 @@
+"""The axis of an ordered feature, divided into bins that are counted, closed and divided again.
+
+A value is placed by its *code*: the bits of the Float64 it equals, read so that they ascend with the
+value. Bins are ranges of codes, so any bin but a single Float64 can be divided. (Integers beyond 2**53
+share a Float64; they are told apart where rows are counted by value.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from polars_oner.frame import Column, canonical, canonical_dtype, column
+
+Codes = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_ALL_BUT_SIGN = np.int64(np.iinfo(np.int64).max)
+_FEW_RUNS = 8
+"""Up to this many runs of open cells are tested one by one, more by a search."""
+
+_c = pl.col
+
+
+def encode(values: Floats) -> Codes:
+    """Give the codes of floats: integers in the same order. Both zeros have code 0."""
+    bits = (values + 0.0).view(np.int64)
+    # Negative floats ascend as their bits descend.
+    return bits ^ ((bits >> 63) & _ALL_BUT_SIGN)
+
+
+def decode(codes: Codes) -> Floats:
+    """Give the floats of codes."""
+    return (codes ^ ((codes >> 63) & _ALL_BUT_SIGN)).view(np.float64)
+
+
+_FIRST, _LAST = (int(code) for code in encode(np.array([-np.inf, np.inf])))
+
+
+def as_float(feature: Column, values: pl.Expr | None = None) -> pl.Expr:
+    """Give an ordered feature as Float64, NaN where it is missing; never reverses an order."""
+    values = canonical(column(feature.name) if values is None else values, feature.dtype)
+    if feature.dtype.is_temporal():
+        values = values.to_physical()
+    return values.cast(pl.Float64).fill_null(float("nan"))
+
+
+class Bins(Protocol):
+    """An order-preserving map from Float64 to bins 1, ..., ``n``."""
+
+    @property
+    def n(self) -> int:
+        """Number of bins."""
+
+    def __call__(self, values: Floats) -> Codes:
+        """Give the bin of each value; 0 for missing values and those outside all bins."""
+
+    def ranges(self, bins: Codes) -> tuple[Codes, Codes]:
+        """Give the smallest and the largest code of each bin."""
+
+
+@dataclass(frozen=True)
+class EqualWidth:
+    """Bins of one width over a finite range; the outermost ones reach to the infinities."""
+
+    low: float
+    scale: float
+    n: int
+
+    def __call__(self, values: Floats) -> Codes:
+        """Give the bin of each value; every step of the formula keeps the order of its input."""
+        with np.errstate(over="ignore"):
+            z = values - self.low
+            z *= self.scale
+        z += 1.0
+        np.clip(z, 1.0, self.n, out=z)
+        # NaN goes through all of it and becomes 0 here.
+        np.fmax(z, 0.0, out=z)
+        return z.astype(np.int64)
+
+    def ranges(self, bins: Codes) -> tuple[Codes, Codes]:
+        """Give the smallest and the largest code of each bin."""
+        return self._edges(bins), self._edges(bins + 1) - 1
+
+    def _edges(self, bins: Codes) -> Codes:
+        # Rounding makes the formula for an edge unsafe: the edge is searched for instead.
+        low, high = np.full_like(bins, _FIRST), np.full_like(bins, _LAST + 1)
+        while (low < high).any():
+            middle = (low & high) + ((low ^ high) >> 1)
+            reached = self(decode(np.minimum(middle, _LAST))) >= bins
+            reached |= middle > _LAST
+            high = np.where(reached, middle, high)
+            low = np.where(reached, low, np.minimum(middle + 1, high))
+        return low
+
+
+@dataclass(frozen=True)
+class CodeRanges:
+    """Runs of codes ``low`` to ``high``, each divided into bins of ``2**shift`` codes."""
+
+    low: Codes
+    high: Codes
+    shift: npt.NDArray[np.uint64]
+    first: Codes
+
+    @property
+    def n(self) -> int:
+        """Number of bins."""
+        return int(self.first[-1] + self._offset(self.high[-1:], np.array([-1]))[0])
+
+    @classmethod
+    def divide(cls, low: Codes, high: Codes, n: int) -> CodeRanges:
+        """Divide each run into about ``n`` bins, or one a code if it has fewer."""
+        width = (high - low).view(np.uint64)
+        bits = np.ceil(np.log2(width.astype(np.float64) + 1.0)).astype(np.int64)
+        shift = np.maximum(bits - int(np.log2(n)), 0).astype(np.uint64)
+        sizes = (width >> shift).astype(np.int64) + 1
+        return cls(low, high, shift, 1 + np.cumsum(sizes) - sizes)
+
+    def __call__(self, values: Floats) -> Codes:
+        """Give the bin of each value, 0 outside the runs."""
+        codes = encode(values)
+        run = np.searchsorted(self.low, codes, side="right") - 1
+        inside = (run >= 0) & (codes <= self.high[run])
+        return np.where(inside, self.first[run] + self._offset(codes, run), 0)
+
+    def ranges(self, bins: Codes) -> tuple[Codes, Codes]:
+        """Give the smallest and the largest code of each bin."""
+        run = np.searchsorted(self.first, bins, side="right") - 1
+        offset = (bins - self.first[run]).astype(np.uint64) << self.shift[run]
+        low = self.low[run] + offset.view(np.int64)
+        length = (np.uint64(1) << self.shift[run]).view(np.int64)
+        # The last bin of a run may be cut short. (A bin of 2**63 codes overflows to below its low.)
+        high = low + (length - 1)
+        is_short = (high > self.high[run]) | (high < low)
+        return low, np.where(is_short, self.high[run], high)
+
+    def _offset(self, codes: Codes, run: Codes) -> Codes:
+        return ((codes - self.low[run]).view(np.uint64) >> self.shift[run]).view(np.int64)
+
+
+def choose_bins(sample: Floats, n: int) -> Bins:
+    """Choose the first bins of an axis by a sample of its values, missing ones left out.
+
+    The choice only costs or saves time. Rows that share a bin with other values may have to be looked
+    at again, so the bins with the least sum of squared shares of such rows are taken.
+    """
+    finite = np.unique(sample[np.isfinite(sample)])
+    if len(finite) < 2:
+        codes = encode(finite) if len(finite) else np.zeros(1, dtype=np.int64)
+        return _with_tails(int(codes[0]), int(codes[-1]), n)
+    candidates: list[Bins] = []
+    for share in (0.0, 0.001):
+        low, high = np.quantile(finite, [share, 1 - share])
+        with np.errstate(over="ignore", divide="ignore"):
+            scale = (n - 2) / (high - low)
+        if np.isfinite(scale) and scale > 0:
+            candidates.append(EqualWidth(float(low), float(scale), n))
+    codes = encode(finite[[0, -1]])
+    candidates.append(_with_tails(int(codes[0]), int(codes[1]), n))
+
+    def crowding(bins: Bins) -> int:
+        _, together = np.unique(bins(finite), return_counts=True)
+        return int((together[together > 1].astype(np.int64) ** 2).sum())
+
+    return min(candidates, key=crowding)
+
+
+def _with_tails(low: int, high: int, n: int) -> CodeRanges:
+    """Divide the codes from low to high; what lies below and above makes a bin each."""
+    inner = CodeRanges.divide(np.array([low]), np.array([high]), n)
+    lows, highs, shifts = [low], [high], [int(inner.shift[0])]
+    whole = 63
+    if low > _FIRST:
+        lows, highs, shifts = [_FIRST, *lows], [low - 1, *highs], [whole, *shifts]
+    if high < _LAST:
+        lows, highs, shifts = [*lows, high + 1], [*highs, _LAST], [*shifts, whole]
+    low_codes, high_codes = np.array(lows), np.array(highs)
+    shift = np.array(shifts, dtype=np.uint64)
+    sizes = ((high_codes - low_codes).view(np.uint64) >> shift).astype(np.int64) + 1
+    return CodeRanges(low_codes, high_codes, shift, 1 + np.cumsum(sizes) - sizes)
+
+
+class Axis:
+    """What is known of an ordered feature between passes.
+
+    ``cells`` is a table of stretches of the axis in ascending order: ``low`` and ``high``, their
+    codes; ``open``, whether the best cut may lie inside; and the statistics of their rows. ``values``
+    holds what has been counted by exact value. ``missing`` has the statistics of the missing rows.
+    """
+
+    def __init__(self, feature: Column, measures: list[str], rows: pl.DataType) -> None:
+        self.feature = feature
+        self.measures = measures
+        self.row_dtype = rows
+        self.cells = pl.DataFrame()
+        self.values: list[pl.DataFrame] = []
+        self.missing: npt.NDArray[np.int64 | np.float64] = np.zeros(len(measures))
+        self.is_beaten = False
+        self.is_stubborn = False
+        self._bins: Bins | None = None
+
+    def is_single(self) -> pl.Expr:
+        """Tell which cells hold a single value of the feature."""
+        dtype = self.feature.dtype
+        small = (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32, pl.Date)
+        if self._bins is not None or not (dtype.is_float() or isinstance(dtype, small)):
+            return pl.lit(value=False)
+        return _c("low") == _c("high")
+
+    @property
+    def open_rows(self) -> float:
+        """Rows in open cells that hold more than one code."""
+        wide = self.cells.filter(_c("open") & (_c("low") < _c("high")))
+        return float(wide["rows"].sum()) if not wide.is_empty() else 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether some cell is still to be looked at."""
+        return not self.is_beaten and bool(self.cells["open"].any())
+
+    def fill(self, bins: Bins, sums: npt.NDArray[np.int64 | np.float64]) -> None:
+        """Take in the statistics of a pass, one row per bin, as new open cells.
+
+        The first row is that of missing values in the first pass, and of no meaning later.
+        """
+        first_pass = self.cells.is_empty()
+        rows = self._rows(sums)
+        taken = np.flatnonzero(rows[1:]) + 1
+        if first_pass:
+            self.missing = sums[0]
+        if isinstance(bins, EqualWidth):
+            # Codes are found when the cells are joined to runs: most never need them.
+            self._bins, low, high = bins, taken, taken
+        else:
+            low, high = bins.ranges(taken)
+        columns = {name: sums[taken, i] for i, name in enumerate(self.measures)}
+        new = pl.DataFrame({"low": low, "high": high, "rows": rows[taken], **columns}).with_columns(
+            open=pl.lit(value=True)
+        )
+        closed = new.clear() if first_pass else self.cells.filter(~_c("open")).select(new.columns)
+        self.cells = pl.concat([closed, new]).sort("low")
+
+    def close(self, is_open: pl.Series, longest: float) -> None:
+        """Keep the marked cells open, close the others, and join neighbours of one kind.
+
+        Open runs have at most about ``longest`` rows, closed stretches any number.
+        """
+        cells = self.cells.with_columns(open=is_open)
+        portion = (_c("rows").cum_sum() / longest).floor()
+        cells = (
+            cells.with_columns(run=pl.struct("open", pl.when("open").then(portion)).rle_id())
+            .group_by("run", maintain_order=True)
+            .agg(
+                _c("low").first(),
+                _c("high").last(),
+                _c("open").first(),
+                pl.col(list({"rows": 0, **dict.fromkeys(self.measures)})).sum(),
+            )
+            .drop("run")
+        )
+        if self._bins is not None:
+            bins, self._bins = self._bins, None
+            low, _ = bins.ranges(cells["low"].to_numpy())
+            _, high = bins.ranges(cells["high"].to_numpy())
+            cells = cells.with_columns(low=pl.Series(low), high=pl.Series(high))
+        self.cells = cells
+
+    def divide(self, n: int) -> CodeRanges:
+        """Divide the open runs into about ``n`` bins in all."""
+        runs = self.cells.filter("open")
+        each = max(n // runs.height, 16)
+        return CodeRanges.divide(runs["low"].to_numpy(), runs["high"].to_numpy(), each)
+
+    def inside(self, runs: pl.DataFrame, values: pl.Expr) -> pl.Expr:
+        """Test whether values of the feature lie in one of some open runs."""
+        # No value has the code of -0.0, which equals 0.0.
+        low = decode(np.where(runs["low"] == -1, 0, runs["low"].to_numpy()))
+        high = decode(np.where(runs["high"] == -1, -2, runs["high"].to_numpy()))
+        place = as_float(self.feature, values)
+        if runs.height <= _FEW_RUNS:
+            return pl.any_horizontal(
+                place.is_between(start, end) for start, end in zip(low, high, strict=True)
+            )
+        # Even places lie before a run, odd ones in it; the ends of a run belong to it.
+        before = np.nextafter(low, -np.inf)
+        edges = pl.Series(np.column_stack([before, high]).ravel())
+        index = place.fill_nan(None).bin_intervals(edges, labels=False, right_closed=True)
+        return (index % 2 == 1).fill_null(value=False)
+
+    def take(self, runs: pl.DataFrame, values: pl.DataFrame) -> None:
+        """Replace open runs by the counts of the values in them."""
+        place = values.select(as_float(self.feature, _c("value"))).to_series().to_numpy()
+        codes = encode(place)
+        run = np.searchsorted(runs["low"].to_numpy(), codes, side="right")
+        counted = values.with_columns(
+            exact=pl.lit(value=True),
+            low=pl.Series(codes),
+            at=pl.int_range(pl.len()),
+            run=pl.Series(run),
+        )
+        self.values.append(counted)
+        self.cells = self.cells.join(
+            runs.select("low"), on="low", how="anti", maintain_order="left"
+        )
+
+    def keep(self, best: pl.DataFrame) -> None:
+        """Lump counted values, but for the neighbours of the best cut and the ends of the runs."""
+        kept = []
+        for values in self.values:
+            ends = values.group_by("run").agg(_c("value").first(), last=_c("value").last())
+            wanted = pl.concat([best["value"], best["next"], ends["value"], ends["last"]])
+            marked = values.with_columns(
+                exact=_c("exact") & _c("value").is_in(pl.lit(wanted.drop_nulls().implode()))
+            ).with_columns(stretch=pl.struct("exact", "run").rle_id())
+            sums = [name for name in ("n", "s", "q") if name in values.columns]
+            lumps = (
+                marked.filter(~_c("exact"))
+                .group_by("stretch", *(["class"] if self.by_class else []))
+                .agg(_c("exact", "low", "at", "run").first(), _c(sums).sum())
+                .with_columns(value=pl.lit(None, values.schema["value"]))
+            )
+            both = [marked.filter("exact"), lumps]
+            kept.append(pl.concat(both, how="diagonal").drop("stretch").sort("run", "at"))
+        self.values = kept
+
+    def table(self) -> pl.DataFrame:
+        """Give the count table: values where they were counted, lumps elsewhere, missing first."""
+        missing = self.cells.clear().select("low", *self.measures)
+        if self.missing.any():
+            sums = dict(zip(self.measures, self.missing.tolist(), strict=True))
+            missing = pl.DataFrame({"low": _FIRST - 1, **sums}, schema=missing.schema)
+        lumps = self.cells.select("low", *self.measures)
+        parts = [self._long(missing, exact=True), self._long(lumps, exact=False), *self.values]
+        order = ["low", "at", *(["class"] if self.by_class else [])]
+        return (
+            pl.concat(parts, how="diagonal_relaxed")
+            .sort(order)
+            .drop("low", "at", "run", strict=False)
+        )
+
+    @property
+    def by_class(self) -> bool:
+        """Whether classes are counted, not moments."""
+        return self.measures[0] != "n"
+
+    def _rows(self, sums: npt.NDArray[np.int64 | np.float64]) -> npt.NDArray[np.int64 | np.float64]:
+        rows: npt.NDArray[np.int64 | np.float64] = sums.sum(axis=1) if self.by_class else sums[:, 0]
+        return rows
+
+    def _long(self, cells: pl.DataFrame, *, exact: bool) -> pl.DataFrame:
+        """Write statistics side by side as a count table, its values null."""
+        if self.by_class:
+            cells = (
+                cells.unpivot(self.measures, index="low", variable_name="class", value_name="n")
+                .filter(_c("n") > 0)
+                .with_columns(_c("class").str.slice(1).cast(pl.UInt32))
+            )
+        return cells.with_columns(
+            _c("n").cast(self.row_dtype),
+            value=pl.lit(None, canonical_dtype(self.feature.dtype)),
+            exact=pl.lit(value=exact),
+            at=pl.lit(0, pl.Int64),
+        )
