@@ -33,6 +33,7 @@ Ties: TypeAlias = Literal["rare", "first", "frequent"]
 Kind: TypeAlias = Literal["nominal", "ordered"]
 
 NUMBER_CRITERIA = ("variance", "std")
+ROUNDED = ("entropy", "std")
 EXHAUSTIVE_VALUES = 12
 DIGITS = Context(prec=90)
 PLACES = Fraction(10**50)
@@ -75,13 +76,14 @@ def log2(number: int) -> Decimal:
     return DIGITS.divide(DIGITS.ln(Decimal(number)), DIGITS.ln(Decimal(2)))
 
 
-def to_fraction(number: Decimal) -> Fraction:
-    return Fraction(round(Fraction(number) * PLACES)) / PLACES
+def rounded(number: Fraction) -> Fraction:
+    """Round to 50 places: whole scores, never parts of them, or ties would come apart."""
+    return Fraction(round(number * PLACES)) / PLACES
 
 
 def root(number: Fraction) -> Fraction:
     quotient = DIGITS.divide(Decimal(number.numerator), Decimal(number.denominator))
-    return to_fraction(DIGITS.sqrt(quotient))
+    return Fraction(DIGITS.sqrt(quotient))
 
 
 def squares_about_mean(numbers: Sequence[Value]) -> Fraction:
@@ -92,6 +94,11 @@ def squares_about_mean(numbers: Sequence[Value]) -> Fraction:
 
 def impurity(side: Sequence[Value], criterion: Criterion) -> Fraction:
     """Score one side, given as the target values of its rows; a side without rows scores 0."""
+    score = _impurity(side, criterion)
+    return rounded(score) if criterion in ROUNDED else score
+
+
+def _impurity(side: Sequence[Value], criterion: Criterion) -> Fraction:
     n = len(side)
     if n == 0:
         return Fraction(0)
@@ -108,13 +115,14 @@ def impurity(side: Sequence[Value], criterion: Criterion) -> Fraction:
     for c in counts:
         share = DIGITS.divide(Decimal(c), Decimal(n))
         bits = DIGITS.add(bits, DIGITS.multiply(share, DIGITS.subtract(log2(n), log2(c))))
-    return to_fraction(bits)
+    return Fraction(bits)
 
 
 def weighted_impurity(sides: Sequence[Sequence[Value]], criterion: Criterion) -> Fraction:
     """Average the scores of several sides by their rows."""
     n = sum(len(side) for side in sides)
-    return sum((impurity(side, criterion) * len(side) for side in sides), Fraction(0)) / n
+    mass = sum((_impurity(side, criterion) * len(side) for side in sides), Fraction(0))
+    return rounded(mass / n) if criterion in ROUNDED else mass / n
 
 
 # --- binary splits ---
@@ -243,21 +251,25 @@ def nominal_sets(
     y: Column,
     criterion: Criterion,
     search: Search = "auto",
+    classes: Sequence[Value] | None = None,
 ) -> list[tuple[Value, ...]]:
     """List the sets of values that are tried as the left side.
 
     ``"auto"`` is the library's promise: two classes or a number target order the values by target
     mean and scan; more classes try every set to 12 values and one value against the rest beyond.
+
+    Which of two sides is called left is a convention, and matters only where ``missing`` names a
+    side: the lower means when scanning, the side of the first value among all sets, the one value.
     """
     distinct = sorted({value for value in x if value is not None})
-    classes = sorted(set(y))
+    order = class_order(y, classes)
     if search == "auto":
-        if criterion in NUMBER_CRITERIA or len(classes) <= 2:
+        if criterion in NUMBER_CRITERIA or len(order) <= 2:
             search = "scan"
         else:
             search = "all" if len(distinct) <= EXHAUSTIVE_VALUES else "one"
     if search == "all":
-        return list(subsets(distinct))
+        return [left for left in subsets(distinct) if distinct[0] in left]
     if search == "one":
         return [(value,) for value in distinct] if len(distinct) > 1 else []
 
@@ -265,7 +277,7 @@ def nominal_sets(
         labels = [b for a, b in zip(x, y, strict=True) if a == value]
         if criterion in NUMBER_CRITERIA:
             return sum((Fraction(label) for label in labels), Fraction(0)) / len(labels)
-        return Fraction(sum(label == classes[-1] for label in labels), len(labels))
+        return Fraction(sum(label == order[-1] for label in labels), len(labels))
 
     by_mean = sorted(distinct, key=mean)
     return [tuple(by_mean[:i]) for i in range(1, len(by_mean))]
@@ -279,9 +291,10 @@ def nominal_candidates(
     missing: Missing = "best",
     min_leaf: int = 1,
     search: Search = "auto",
+    classes: Sequence[Value] | None = None,
 ) -> list[Split]:
     x, y = with_target(x, y)
-    sets = [(left, None, None) for left in nominal_sets(x, y, criterion, search)]
+    sets = [(left, None, None) for left in nominal_sets(x, y, criterion, search, classes)]
     return _candidates(x, y, sets, criterion, missing=missing, min_leaf=min_leaf)
 
 
@@ -293,10 +306,13 @@ def best_nominal(
     missing: Missing = "best",
     min_leaf: int = 1,
     search: Search = "auto",
+    classes: Sequence[Value] | None = None,
 ) -> Split | None:
     """Find a best set of values; which of several equally good sets is not promised."""
     return first_lowest(
-        nominal_candidates(x, y, criterion, missing=missing, min_leaf=min_leaf, search=search)
+        nominal_candidates(
+            x, y, criterion, missing=missing, min_leaf=min_leaf, search=search, classes=classes
+        )
     )
 
 

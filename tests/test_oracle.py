@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from fractions import Fraction
 
+import polars as pl
 import pytest
 
 from tests import oracle
@@ -63,6 +65,14 @@ def test_tied_cuts_take_the_smallest_threshold() -> None:
     split = best_ordered([1, 2, 3, 4, 5, 6], list("bbaacc"), "gini")
     assert split is not None
     assert (split.left_max, split.score) == (2, Fraction(1, 3))
+
+
+def test_ties_of_irrational_parts_are_ties() -> None:
+    # 1|6 pure and 3:3 leaves 6 bits; 3|4 as 1:2 and 3:1 leaves (3 log2 3 - 2) + (8 - 3 log2 3) = 6.
+    split = best_ordered([0, 1, 1, 2, 2, 2, 2], list("fttffft"), "entropy")
+    assert split is not None
+    assert (split.left_max, split.n_left) == (0, 1)
+    assert abs(split.score - Fraction(6, 7)) < Fraction(1, 10**49)
 
 
 def test_missing_is_null_and_nan_and_minus_zero_is_zero() -> None:
@@ -306,8 +316,45 @@ def test_infinities_are_the_ends_of_the_order() -> None:
     ],
 )
 def test_description_length_on_iris(feature: str, cuts: list[float]) -> None:
-    import polars as pl
-
     iris = pl.read_parquet(SHARED / "data" / "iris.parquet")
     found = oracle.mdl_boundaries(iris[feature].to_list(), iris["class"].to_list())
     assert [(a + b) / 2 for a, b in found] == pytest.approx(cuts)
+
+
+@needs_shared
+@pytest.mark.parametrize("bucket", [6, 3, 1])
+@pytest.mark.parametrize(
+    "name",
+    ["weather-nominal", "weather-numeric", "contact-lenses", "iris", "breast-cancer", "labor"],
+)
+def test_cross_validation_is_that_of_weka(name: str, bucket: int) -> None:
+    reference, folds, schema = (
+        json.loads((SHARED / path).read_text("utf-8"))
+        for path in (
+            "reference/reference.json",
+            "reference/weka_folds_seed1.json",
+            "data/schema.json",
+        )
+    )
+    frame = pl.read_parquet(SHARED / "data" / f"{name}.parquet")
+    target = schema[name]["target"]
+    features: dict[str, tuple[list[object], oracle.Kind]] = {
+        column["name"]: (
+            frame[column["name"]].to_list(),
+            "nominal" if column["type"] == "nominal" else "ordered",
+        )
+        for column in schema[name]["columns"]
+        if column["name"] != target
+    }
+    validated = oracle.cross_validate(
+        features,
+        frame[target].to_list(),
+        folds[name],
+        min_bucket=bucket,
+        ties="first",
+        classes=reference["datasets"][name]["classes_declared_order"],
+        unseen="first",
+        strictly_below=True,
+    )
+    weka = reference["datasets"][name]["weka"]["OneR"][f"B{bucket}"]["cv10_seed1"]
+    assert sum(fold.n_rows - fold.n_errors for fold in validated) == weka["correct"]
