@@ -7,12 +7,13 @@ from typing import Any
 
 import polars as pl
 
+from polars_oner import report
 from polars_oner.criteria import Criterion
 from polars_oner.expression import predict_intervals, predict_values
 from polars_oner.frame import Column
 from polars_oner.serialize import Model
 from polars_oner.target import ClassTarget, NumberTarget
-from polars_oner.thresholds import exact_values, midpoint_value, threshold
+from polars_oner.thresholds import as_text, exact_values, midpoint_value, threshold
 from polars_oner.typing import Cut
 
 _LEFT, _RIGHT, _DEFAULT = 0, 1, 2
@@ -45,7 +46,7 @@ class Side(Model):
 
 @dataclass(frozen=True, eq=False)
 class Split(Model):
-    """A binary split of one feature: rows that pass ``condition`` go left, others right.
+    """A binary split of one feature: some rows go left, the others right.
 
     Attributes
     ----------
@@ -71,6 +72,8 @@ class Split(Model):
         Rows whose feature is missing (among those with a target), and rows without a target.
     score, before
         The score of the split, and of the same rows unsplit; None without a feature.
+    ranking
+        The table of the best split of every feature (`best_splits`), if it was asked for.
 
     Notes
     -----
@@ -98,6 +101,7 @@ class Split(Model):
     n_target_missing: int | float
     score: float | None
     before: float | None
+    ranking: pl.DataFrame | None = None
 
     @property
     def left_max(self) -> Any:
@@ -131,6 +135,97 @@ class Split(Model):
         """Score of the unsplit rows minus the score of the split."""
         return None if self.score is None or self.before is None else self.before - self.score
 
+    @property
+    def conditions(self) -> tuple[str, str]:
+        """The tests for going left and right, as text that reads back exactly.
+
+        A row that passes neither is missing (`missing_goes`) or has a value that was not seen.
+        """
+        if self.feature is None:
+            return report.ANY_VALUE, ""
+        feature = report.text_of(self.feature)
+        if self.left_values is not None and self.right_values is not None:
+            left, right = (
+                f"{feature} in {{{', '.join(report.value_texts(values))}}}"
+                for values in (self.left_values, self.right_values)
+            )
+            return left, right
+        if self.neighbours is None or self.dtype is None:
+            return f"{feature} is not {report.MISSING}", f"{feature} is {report.MISSING}"
+        ends = (pl.lit(self.neighbours[i : i + 1]) for i in (0, 1))
+        cut: Cut = "midpoint" if self.cut == "midpoint" else "value"
+        text = pl.select(as_text(*ends, self.dtype, cut)).item()
+        return f"{feature} <= {text}", f"{feature} > {text}"
+
+    def to_frame(self) -> pl.DataFrame:
+        """Give the sides as a table.
+
+        Returns
+        -------
+        DataFrame
+            One row per side: ``side`` (``"left"``, ``"right"``), ``condition``, ``prediction`` (as
+            `predict` gives it), ``n_rows``, and for classes ``n_correct``. No row without a feature.
+        """
+        sides = [side for side in (self.left, self.right) if side is not None]
+        columns = {
+            "side": pl.Series(["left", "right"][: len(sides)], dtype=pl.String),
+            "condition": pl.Series(
+                [self.condition, report.OTHERWISE][: len(sides)], dtype=pl.String
+            ),
+            "prediction": self._outcomes[: len(sides)],
+            "n_rows": pl.Series([side.n_rows for side in sides]),
+        }
+        if self.classes is not None:
+            columns["n_correct"] = pl.Series([max(side.counts or (0,)) for side in sides])
+        return pl.DataFrame(columns)
+
+    def __str__(self) -> str:
+        return report.block(self._title, self._lines(), self._summary)
+
+    def _repr_html_(self) -> str:
+        header = ("side", self.target, "correct" if self.classes is not None else "rows")
+        return report.html_table(self._title, header, self._lines(), self._summary)
+
+    @property
+    def _title(self) -> str:
+        rows = f"{self.root.n_rows} rows"
+        if self.n_target_missing:
+            rows += f", {self.n_target_missing} more without a target"
+        return f"best split for {report.text_of(self.target)} ({rows})"
+
+    @property
+    def _summary(self) -> str:
+        if self.score is None:
+            return "no feature splits these rows"
+        return f"{self.criterion} {self.score:.6g}, gain {self.gain:.6g}"
+
+    def _lines(self) -> list[tuple[str, str, str]]:
+        predictions = self._outcomes
+        shown = (
+            report.value_texts(predictions)
+            if self.classes is not None
+            else [f"{mean:.6g}" for mean in predictions]
+        )
+        if self.left is None or self.right is None:
+            return [(report.ANY_VALUE, shown[_DEFAULT], self._support(self.root))]
+        left, right = self.conditions
+        lines = [(left, shown[_LEFT], self._support(self.left))]
+        if self.right_values is None or not self.right_values.is_empty():
+            lines.append((right, shown[_RIGHT], self._support(self.right)))
+        if self.missing_goes is None:
+            lines.append((report.MISSING, shown[_DEFAULT], ""))
+        elif not right.endswith(f"is {report.MISSING}"):
+            missing = shown[_LEFT if self.missing_goes == "left" else _RIGHT]
+            lines.append((report.MISSING, missing, f"goes {self.missing_goes}"))
+        if self.kind == "nominal":
+            lines.append((report.OTHERWISE, shown[_DEFAULT], ""))
+        return lines
+
+    def _support(self, side: Side) -> str:
+        if side.counts is None:
+            return f"{side.n_rows} rows"
+        return report.share(max(side.counts), side.n_rows)
+
     def goes_left(self, name: str = "goes_left") -> pl.Expr:
         """Give the test: True for rows that go left, False for right, null for rows without a side.
 
@@ -150,18 +245,20 @@ class Split(Model):
             In the target's dtype, named ``name``; for a number target Float64, or Float32 if the
             target is. Of equally common classes the first in class order.
         """
-        sides = [self.left or self.root, self.right or self.root, self.root]
-        if self.classes is not None:
-            outcomes = self.classes.gather([side.majority for side in sides])
-            outcomes = outcomes.cast(self.target_dtype)
-        else:
-            dtype = pl.Float32 if isinstance(self.target_dtype, pl.Float32) else pl.Float64
-            outcomes = pl.Series([side.mean for side in sides], dtype=dtype)
-        return self._decide(outcomes).alias(name)
+        return self._decide(self._outcomes).alias(name)
 
     def expr(self) -> pl.Expr:
         """Give the prediction under its default name; see `predict`."""
         return self.predict()
+
+    @property
+    def _outcomes(self) -> pl.Series:
+        """What is predicted on the left, on the right, and for rows without a side."""
+        sides = [self.left or self.root, self.right or self.root, self.root]
+        if self.classes is not None:
+            return self.classes.gather([side.majority for side in sides]).cast(self.target_dtype)
+        dtype = pl.Float32 if isinstance(self.target_dtype, pl.Float32) else pl.Float64
+        return pl.Series([side.mean for side in sides], dtype=dtype)
 
     def _decide(self, outcomes: pl.Series) -> pl.Expr:
         """Map a row to the outcome of the left, of the right, or of neither."""

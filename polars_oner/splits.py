@@ -285,6 +285,7 @@ def best_split(
     nominal: Collection[str] = (),
     ordered: Collection[str] = (),
     weights: str | None = None,
+    ranking: bool = False,
     strategy: Strategy = "auto",
     engine: Engine = "auto",
     progress: bool = False,
@@ -300,6 +301,10 @@ def best_split(
         The rows, eager or lazy.
     target, features, criterion, missing, min_leaf, cut, nominal, ordered, weights
         As in `best_splits`.
+    ranking
+        Whether to find the best split of every feature exactly and keep the table of them, that of
+        `best_splits`, as ``ranking`` of the result. Otherwise features are dropped as soon as they
+        cannot win.
     strategy, engine, progress
         As in `best_splits`.
 
@@ -330,21 +335,24 @@ def best_split(
     task = _checked(
         frame, target, features, criterion, missing, min_leaf, cut, None, nominal, ordered, weights
     )
-    # Columns that cannot be tested cannot win either.
-    task = replace(task, roles=replace(task.roles, skipped=()))
+    if not ranking:
+        # Columns that cannot be tested cannot win either.
+        task = replace(task, roles=replace(task.roles, skipped=()))
     seen = _look_at_target(frame, task, engine)
-    tables = _learned_counts(frame, task, seen, strategy, engine, progress, best_only=True)
-    ranked = _table(_rows(tables, task, seen), task, as_lazy(frame)).collect(engine="in-memory")
-    best = ranked.row(0, named=True) if not ranked.is_empty() else {"score": None}
-    if best["score"] is None:
-        return split_from_counts(None, None, None, seen, task.criterion, task.cut)
-    (feature,) = (f for f in task.roles.features if f.name == best["feature"])
-    counts = tables[feature.name]
-    search = _search(task, feature, seen, counts)
-    chosen = first_best(candidates(counts.lazy(), search), search.by)
-    if feature.kind == "nominal":
-        chosen = with_left_values(chosen, counts.lazy(), search)
-    return split_from_counts(feature, chosen.collect(), counts, seen, task.criterion, task.cut)
+    tables = _learned_counts(frame, task, seen, strategy, engine, progress, best_only=not ranking)
+    table = _table(_rows(tables, task, seen), task, as_lazy(frame)).collect(engine="in-memory")
+    found = table.filter(_c("score").is_not_null())["feature"].head(1).to_list()
+    by_name = {feature.name: feature for feature in task.roles.features}
+    if found:
+        feature, counts = by_name[found[0]], tables[found[0]]
+        search = _search(task, feature, seen, counts)
+        chosen = first_best(candidates(counts.lazy(), search), search.by)
+        if feature.kind == "nominal":
+            chosen = with_left_values(chosen, counts.lazy(), search)
+        split = split_from_counts(feature, chosen.collect(), counts, seen, task.criterion, cut)
+    else:
+        split = split_from_counts(None, None, None, seen, task.criterion, cut)
+    return replace(split, ranking=table) if ranking else split
 
 
 def _checked(
