@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_oner.frame import Column, canonical, canonical_dtype, column
+from polars_oner.frame import Column, canonical_dtype, column
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -43,7 +43,7 @@ _FIRST, _LAST = (int(code) for code in encode(np.array([-np.inf, np.inf])))
 
 def as_float(feature: Column, values: pl.Expr | None = None) -> pl.Expr:
     """Give an ordered feature as Float64, NaN where it is missing; never reverses an order."""
-    values = canonical(column(feature.name) if values is None else values, feature.dtype)
+    values = column(feature.name) if values is None else values
     if feature.dtype.is_temporal():
         values = values.to_physical()
     return values.cast(pl.Float64).fill_null(float("nan"))
@@ -290,7 +290,9 @@ class Axis:
         before = np.nextafter(low, -np.inf)
         edges = pl.Series(np.column_stack([before, high]).ravel())
         index = place.fill_nan(None).bin_intervals(edges, labels=False, right_closed=True)
-        return (index % 2 == 1).fill_null(value=False)
+        in_run = (index % 2 == 1).fill_null(value=False)
+        # There is no place before the lowest value of all.
+        return in_run | (place == low[0]) if low[0] == -np.inf else in_run
 
     def take(self, runs: pl.DataFrame, values: pl.DataFrame) -> None:
         """Replace open runs by the counts of the values in them."""

@@ -17,7 +17,7 @@ import polars as pl
 
 from polars_oner.errors import MissingPackageError
 from polars_oner.frame import Column, as_lazy, canonical, column
-from polars_oner.target import ClassTarget, NumberTarget, row_weight, with_target
+from polars_oner.target import ClassTarget, NumberTarget, known_rows, row_weight
 from polars_oner.typing import Engine
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def count_values(
     # Features travel under short internal names: the user's could be those of the statistics.
     short = [Column(f"x{i}", feature.dtype, feature.kind) for i, feature in enumerate(features)]
     parts = {f"by{i}": key for i, key in enumerate(keys)}
-    rows = with_target(lazy, target.name, target.dtype, weights).select(
+    rows = known_rows(lazy, target, weights).select(
         *(column(key).alias(part) for part, key in parts.items()),
         *measure.per_row(weight),
         *(

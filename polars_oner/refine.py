@@ -26,7 +26,7 @@ from polars_oner.counts import Tally, count_plan, count_values, measure_of, shar
 from polars_oner.criteria import TIE, ClassCriterion, NumberCriterion
 from polars_oner.frame import Column, as_lazy, column
 from polars_oner.scores import Search, candidates, first_best
-from polars_oner.target import ClassTarget, NumberTarget, row_weight, with_target
+from polars_oner.target import ClassTarget, NumberTarget, known_rows, row_weight
 from polars_oner.typing import Engine, Strategy
 
 _FEW_ROWS = 1 << 17
@@ -43,6 +43,9 @@ _OPEN_ROWS = 1 << 22
 
 _BATCH_ROWS = 1 << 17
 """Rows of a batch: its columns should stay in the processor's cache."""
+
+_LONG_BATCH_ROWS = 1 << 20
+"""Rows of a batch that is grouped: a group-by has its price per call."""
 
 _STACK_ROWS = 1 << 17
 _SAMPLE = 50_000
@@ -132,7 +135,7 @@ class _Refinement:
         self.progress = progress
         self.measure = measure_of(target)
         lazy = as_lazy(frame)
-        self.rows = with_target(lazy, target.name, target.dtype, weights)
+        self.rows = known_rows(lazy, target, weights)
         self.per_row = self.measure.per_row(row_weight(lazy.collect_schema(), weights))
         row_dtype = self.rows.select(self.per_row).collect_schema()["n"]
         self.is_weighted = weights is not None
@@ -217,19 +220,34 @@ class _Refinement:
             for axis, runs in chunk.items()
         }
         columns = [column(feature.name).alias(self.names[feature]) for feature in tallies]
-        self._pass(columns, lambda batch: self._tally(batch, tallies, inside), "counting values")
+        # Of a single axis only the rows in its runs need to come.
+        keep = next(iter(inside.values())) if len(inside) == 1 else None
+        self._pass(
+            columns,
+            lambda batch: self._tally(batch, tallies, {} if keep is not None else inside),
+            "counting values",
+            keep=keep,
+            longest=_LONG_BATCH_ROWS,
+        )
         for axis, runs in chunk.items():
             axis.take(runs, tallies[axis.feature].total())
 
     def _pass(
-        self, columns: list[pl.Expr], consume: Callable[[pl.DataFrame], None], label: str
+        self,
+        columns: list[pl.Expr],
+        consume: Callable[[pl.DataFrame], None],
+        label: str,
+        *,
+        keep: pl.Expr | None = None,
+        longest: int = _BATCH_ROWS,
     ) -> None:
+        rows = self.rows.select(*self.per_row, *columns)
         shared_pass(
-            self.rows.select(*self.per_row, *columns),
+            rows if keep is None else rows.filter(keep),
             consume,
             n_columns=len(columns) + len(self.per_row),
             n_rows=self.target.n_rows,
-            longest=_BATCH_ROWS,
+            longest=longest,
             label=label,
             engine=self.engine,
             progress=self.progress,
@@ -241,6 +259,8 @@ class _Refinement:
         tallies: Mapping[Column, Tally],
         inside: Mapping[Column, pl.Expr],
     ) -> None:
+        if batch.is_empty() and all(tally.parts for tally in tallies.values()):
+            return
         plans = []
         for feature in tallies:
             rows = batch.lazy()

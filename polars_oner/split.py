@@ -152,9 +152,9 @@ class Split(Model):
             return left, right
         if self.neighbours is None or self.dtype is None:
             return f"{feature} is not {report.MISSING}", f"{feature} is {report.MISSING}"
-        ends = (pl.lit(self.neighbours[i : i + 1]) for i in (0, 1))
+        left_end, right_end = (pl.lit(self.neighbours[i : i + 1]) for i in (0, 1))
         cut: Cut = "midpoint" if self.cut == "midpoint" else "value"
-        text = pl.select(as_text(*ends, self.dtype, cut)).item()
+        text = pl.select(as_text(left_end, right_end, self.dtype, cut)).item()
         return f"{feature} <= {text}", f"{feature} > {text}"
 
     def to_frame(self) -> pl.DataFrame:
@@ -169,9 +169,7 @@ class Split(Model):
         sides = [side for side in (self.left, self.right) if side is not None]
         columns = {
             "side": pl.Series(["left", "right"][: len(sides)], dtype=pl.String),
-            "condition": pl.Series(
-                [self.condition, report.OTHERWISE][: len(sides)], dtype=pl.String
-            ),
+            "condition": pl.Series(self.conditions[: len(sides)], dtype=pl.String),
             "prediction": self._outcomes[: len(sides)],
             "n_rows": pl.Series([side.n_rows for side in sides]),
         }

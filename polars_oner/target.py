@@ -59,11 +59,17 @@ class ClassTarget:
             codes = self.classes.cast(pl.Int64)
             if int(codes[-1]) - int(codes[0]) < _LOOKUP_SPAN:
                 return self._look_up(values, codes)
-        labels = self.classes.cast(pl.String)
+        classes = self.classes
+        if self.dtype.is_temporal():
+            # The text of a time is not unique, and durations have none.
+            values, classes = values.to_physical(), classes.to_physical()
+        labels = classes.cast(pl.String)
         return values.cast(pl.String).cast(pl.Enum(labels)).to_physical().cast(pl.UInt32)
 
     def _look_up(self, values: pl.Expr, codes: pl.Series) -> pl.Expr:
         first, last = int(codes[0]), int(codes[-1])
+        if last - first == len(codes) - 1:
+            return (values.cast(pl.Int64) - first).cast(pl.UInt32)
         table = np.zeros(last - first + 1, dtype=np.uint32)
         table[codes.to_numpy().astype(np.int64) - first] = np.arange(len(codes), dtype=np.uint32)
         return pl.lit(pl.Series(table)).gather(values.cast(pl.Int64) - first)
@@ -114,6 +120,15 @@ def with_target(
     return frame if weights is None else frame.filter(column(weights) > 0)
 
 
+def known_rows(
+    frame: pl.LazyFrame, target: ClassTarget | NumberTarget, weights: str | None = None
+) -> pl.LazyFrame:
+    """Keep the rows that count, like `with_target`, for free if that is known to be all of them."""
+    if weights is None and not target.n_missing:
+        return frame
+    return with_target(frame, target.name, target.dtype, weights)
+
+
 def row_weight(schema: pl.Schema, weights: str | None) -> pl.Expr:
     """Give the expression for a row's weight, 1 without weights: Int64 if whole, else Float64."""
     if weights is None:
@@ -140,22 +155,24 @@ def class_target(
         A weight is missing, negative, NaN or infinite.
     """
     schema = frame.collect_schema()
-    counted = (
-        frame.select(
-            canonical(column(name), dtype).alias("class"),
-            row_weight(schema, weights).alias("weight"),
-            _bad_weight(schema, weights).alias("bad"),
+    values = canonical(column(name), dtype).alias("class")
+    if weights is None:
+        # Nothing but the rows of each class: the plain group-by is the cheapest there is.
+        n = pl.len().cast(pl.Int64)
+        counts = frame.select(values).group_by("class").agg(n_rows=n, n=n, n_positive=n, bad=0)
+    else:
+        weight = row_weight(schema, weights).alias("weight")
+        counts = (
+            frame.select(values, weight, _bad_weight(schema, weights).alias("bad"))
+            .group_by("class")
+            .agg(
+                pl.len().cast(pl.Int64).alias("n_rows"),
+                pl.col("weight").filter(pl.col("weight") > 0).sum().alias("n"),
+                (pl.col("weight") > 0).cast(pl.Int64).sum().alias("n_positive"),
+                pl.col("bad").cast(pl.Int64).sum(),
+            )
         )
-        .group_by("class")
-        .agg(
-            pl.len().cast(pl.Int64).alias("n_rows"),
-            pl.col("weight").filter(pl.col("weight") > 0).sum().alias("n"),
-            (pl.col("weight") > 0).cast(pl.Int64).sum().alias("n_positive"),
-            pl.col("bad").cast(pl.Int64).sum(),
-        )
-        .sort("class")
-        .collect(engine=engine)
-    )
+    counted = counts.sort("class").collect(engine=engine)
     _check_weights(weights, int(counted["bad"].sum()))
     missing = counted.filter(pl.col("class").is_null()).select(pl.col("n").sum()).item()
     present = counted.filter(pl.col("class").is_not_null(), pl.col("n_positive") > 0)
