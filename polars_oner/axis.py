@@ -23,6 +23,9 @@ _ALL_BUT_SIGN = np.int64(np.iinfo(np.int64).max)
 _FEW_RUNS = 8
 """Up to this many runs of open cells are tested one by one, more by a search."""
 
+_GUESS = 1 << 10
+"""Codes around a computed edge among which the true one is looked for first."""
+
 _c = pl.col
 
 
@@ -84,18 +87,27 @@ class EqualWidth:
 
     def ranges(self, bins: Codes) -> tuple[Codes, Codes]:
         """Give the smallest and the largest code of each bin."""
-        return self._edges(bins), self._edges(bins + 1) - 1
+        edges = self._edges(np.concatenate([bins, bins + 1]))
+        return edges[: len(bins)], edges[len(bins) :] - 1
 
     def _edges(self, bins: Codes) -> Codes:
-        # Rounding makes the formula for an edge unsafe: the edge is searched for instead.
-        low, high = np.full_like(bins, _FIRST), np.full_like(bins, _LAST + 1)
+        """Search for the smallest code of each bin: rounding makes the formula for it unsafe."""
+        with np.errstate(over="ignore"):
+            guess = encode(self.low + (bins - 1) / self.scale)
+        low, high = guess - _GUESS, guess + _GUESS
+        is_low = (low > _FIRST) & (low < high) & ~self._reaches(low, bins)
+        is_high = (high < _LAST) & (low < high) & self._reaches(high, bins)
+        low, high = np.where(is_low, low, _FIRST), np.where(is_high, high, _LAST + 1)
         while (low < high).any():
             middle = (low & high) + ((low ^ high) >> 1)
-            reached = self(decode(np.minimum(middle, _LAST))) >= bins
-            reached |= middle > _LAST
+            reached = self._reaches(middle, bins)
             high = np.where(reached, middle, high)
             low = np.where(reached, low, np.minimum(middle + 1, high))
         return low
+
+    def _reaches(self, codes: Codes, bins: Codes) -> npt.NDArray[np.bool_]:
+        reached: npt.NDArray[np.bool_] = self(decode(np.clip(codes, _FIRST, _LAST))) >= bins
+        return reached | (codes > _LAST)
 
 
 @dataclass(frozen=True)
@@ -201,6 +213,8 @@ class Axis:
         self.values: list[pl.DataFrame] = []
         self.missing: npt.NDArray[np.int64 | np.float64] = np.zeros(len(measures))
         self.is_beaten = False
+        self.least_bound = -np.inf
+        self.before = 0.0
         self.is_stubborn = False
         self._bins: Bins | None = None
 
@@ -215,8 +229,15 @@ class Axis:
     @property
     def open_rows(self) -> float:
         """Rows in open cells that hold more than one code."""
-        wide = self.cells.filter(_c("open") & (_c("low") < _c("high")))
-        return float(wide["rows"].sum()) if not wide.is_empty() else 0.0
+        return float(self._wide_rows().sum())
+
+    @property
+    def heaviest_run(self) -> float:
+        """Rows in the fullest of those cells."""
+        return float(pl.select(pl.lit(self._wide_rows()).max().fill_null(0)).item())
+
+    def _wide_rows(self) -> pl.Series:
+        return self.cells.filter(_c("open") & (_c("low") < _c("high")))["rows"]
 
     @property
     def is_open(self) -> bool:
@@ -252,8 +273,12 @@ class Axis:
         """
         cells = self.cells.with_columns(open=is_open)
         portion = (_c("rows").cum_sum() / longest).floor()
+        # A cell fuller than that stays by itself: together with others it might never get narrower.
+        alone = pl.when(_c("open") & (_c("rows") > longest)).then(pl.int_range(pl.len()))
         cells = (
-            cells.with_columns(run=pl.struct("open", pl.when("open").then(portion)).rle_id())
+            cells.with_columns(
+                run=pl.struct("open", pl.when("open").then(portion), alone=alone).rle_id()
+            )
             .group_by("run", maintain_order=True)
             .agg(
                 _c("low").first(),
@@ -265,8 +290,9 @@ class Axis:
         )
         if self._bins is not None:
             bins, self._bins = self._bins, None
-            low, _ = bins.ranges(cells["low"].to_numpy())
-            _, high = bins.ranges(cells["high"].to_numpy())
+            ends = np.concatenate([cells["low"].to_numpy(), cells["high"].to_numpy()])
+            low, high = bins.ranges(ends)
+            low, high = low[: cells.height], high[cells.height :]
             cells = cells.with_columns(low=pl.Series(low), high=pl.Series(high))
         self.cells = cells
 
@@ -276,23 +302,19 @@ class Axis:
         each = max(n // runs.height, 16)
         return CodeRanges.divide(runs["low"].to_numpy(), runs["high"].to_numpy(), each)
 
-    def inside(self, runs: pl.DataFrame, values: pl.Expr) -> pl.Expr:
-        """Test whether values of the feature lie in one of some open runs."""
+    def inside(self, runs: pl.DataFrame, values: Floats) -> npt.NDArray[np.bool_]:
+        """Tell which values lie in one of some open runs."""
         # No value has the code of -0.0, which equals 0.0.
         low = decode(np.where(runs["low"] == -1, 0, runs["low"].to_numpy()))
         high = decode(np.where(runs["high"] == -1, -2, runs["high"].to_numpy()))
-        place = as_float(self.feature, values)
-        if runs.height <= _FEW_RUNS:
-            return pl.any_horizontal(
-                place.is_between(start, end) for start, end in zip(low, high, strict=True)
-            )
-        # Even places lie before a run, odd ones in it; the ends of a run belong to it.
-        before = np.nextafter(low, -np.inf)
-        edges = pl.Series(np.column_stack([before, high]).ravel())
-        index = place.fill_nan(None).bin_intervals(edges, labels=False, right_closed=True)
-        in_run = (index % 2 == 1).fill_null(value=False)
-        # There is no place before the lowest value of all.
-        return in_run | (place == low[0]) if low[0] == -np.inf else in_run
+        if len(low) > _FEW_RUNS:
+            run = np.searchsorted(low, values, side="right") - 1
+            found: npt.NDArray[np.bool_] = (run >= 0) & (values <= high[run])
+            return found
+        found = np.zeros(len(values), dtype=np.bool_)
+        for start, end in zip(low, high, strict=True):
+            found |= (values >= start) & (values <= end)
+        return found
 
     def take(self, runs: pl.DataFrame, values: pl.DataFrame) -> None:
         """Replace open runs by the counts of the values in them."""

@@ -23,7 +23,7 @@ from polars_oner.typing import Engine
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-_BATCH_CELLS = 1 << 23
+_BATCH_CELLS = 1 << 22
 """A batch of a shared pass holds about this many cells, so that wide tables stay in bounds."""
 
 _LONGEST_BATCH = 1 << 20

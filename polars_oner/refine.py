@@ -47,8 +47,15 @@ _BATCH_ROWS = 1 << 17
 _LONG_BATCH_ROWS = 1 << 20
 """Rows of a batch that is grouped: a group-by has its price per call."""
 
+_GATHERED_ROWS = 1 << 18
+"""Rows gathered for one axis before they are grouped."""
+
+_BLOCK = 128
+"""Features that share a pass. Beyond, memory would grow with the width of the table: the source is
+read once per block instead, each column still once."""
+
 _STACK_ROWS = 1 << 17
-_SAMPLE = 50_000
+_SAMPLE = 20_000
 
 _SLACK = 1e-9
 """Bounds are rounded: within this share of the unsplit score they count as reached."""
@@ -143,21 +150,36 @@ class _Refinement:
             measures = [f"c{k}" for k in range(len(target.classes))]
         else:
             measures = ["n", "s", "q"]
+        self._binned = set(binned)
         self.axes = [Axis(feature, measures, row_dtype) for feature in binned]
         self.names = {feature: f"x{i}" for i, feature in enumerate(searches)}
 
     def run(self, *, best_only: bool) -> dict[str, pl.DataFrame]:
         """Count, bound and divide until every table is exact where a best cut can lie."""
-        tables = self._first_pass()
-        rival = self._best_of(tables) if best_only else math.inf
-        self._close(self.axes, rival, best_only=best_only)
+        tables: dict[str, pl.DataFrame] = {}
+        rival = math.inf
+        features = list(self.searches)
+        for start in range(0, len(features), _BLOCK):
+            block = set(features[start : start + _BLOCK])
+            axes = [axis for axis in self.axes if axis.feature in block]
+            found = self._first_pass(
+                axes, [feature for feature in block if feature not in self._binned]
+            )
+            rival = min(rival, self._best_of(found)) if best_only else math.inf
+            rival = self._close(axes, rival, best_only=best_only)
+            tables |= found
+        for axis in self.axes:
+            # The axes of the first blocks did not know the best cut of the last ones.
+            axis.is_beaten |= best_only and axis.least_bound > rival + _SLACK * axis.before
         while heavy := self._heavy():
             open_rows = [axis.open_rows for axis in heavy]
             self._divide(heavy)
-            self._close(heavy, rival, best_only=best_only)
+            rival = self._close(heavy, rival, best_only=best_only)
             for axis, before in zip(heavy, open_rows, strict=True):
-                # Where finer bins close little, finer ones yet would not either.
-                axis.is_stubborn = axis.open_rows > before / 2
+                # Where finer bins close little, finer ones yet would not either. But rows that
+                # crowd in one bin must be told apart before they can be counted in portions.
+                closed_little = axis.open_rows > before / 2
+                axis.is_stubborn = closed_little and axis.heaviest_run <= _OPEN_ROWS
         while chunk := self._next_chunk():
             self._count_values(chunk)
             if self._next_chunk():
@@ -166,29 +188,29 @@ class _Refinement:
         tables |= {name: axis.table() for name, axis in by_name.items()}
         return {f.name: tables[f.name] for f in self.searches if f.name in tables}
 
-    def _first_pass(self) -> dict[str, pl.DataFrame]:
-        """Count all axes by bins, and all other features by value, in one pass."""
-        binned = {axis.feature for axis in self.axes}
-        plain = [feature for feature in self.searches if feature not in binned]
-        tallies = {
-            feature: Tally(["value", *self.measure.keys], self.measure.sums) for feature in plain
-        }
+    def _first_pass(self, axes: Sequence[Axis], plain: Sequence[Column]) -> dict[str, pl.DataFrame]:
+        """Count axes by bins, and other features by value, in one pass."""
+        tallies = {feature: self._tally() for feature in plain}
         bins: dict[Column, Bins] = {}
         sums: dict[Column, npt.NDArray[np.float64]] = {}
 
         def consume(batch: pl.DataFrame) -> None:
-            self._tally(batch, tallies, {})
-            for axis in self.axes:
+            plans = [count_plan(batch.lazy(), self._short(f), self.measure) for f in tallies]
+            parts = pl.collect_all(plans, engine="in-memory")
+            for tally, part in zip(tallies.values(), parts, strict=True):
+                tally.add(part)
+            for axis in axes:
                 values = batch[self.names[axis.feature]].to_numpy()
                 if axis.feature not in bins:
                     bins[axis.feature] = choose_bins(_sample(values), self._n_bins())
                     sums[axis.feature] = self._no_sums(bins[axis.feature].n)
                 self._add(sums[axis.feature], bins[axis.feature](values), batch)
 
-        columns = [as_float(feature).alias(self.names[feature]) for feature in binned]
+        columns = [as_float(axis.feature).alias(self.names[axis.feature]) for axis in axes]
         columns += [column(feature.name).alias(self.names[feature]) for feature in plain]
-        self._pass(columns, consume, "counting bins")
-        for axis in self.axes:
+        # A group-by has its price per batch, bins want theirs to stay in the processor's cache.
+        self._pass(columns, consume, "counting bins", _LONG_BATCH_ROWS if plain else _BATCH_ROWS)
+        for axis in axes:
             axis.fill(bins[axis.feature], sums[axis.feature])
         return {
             feature.name: tally.total().with_columns(exact=pl.lit(value=True))
@@ -206,44 +228,52 @@ class _Refinement:
                 self._add(sums[feature], places, batch)
 
         columns = [as_float(feature).alias(self.names[feature]) for feature in bins]
-        self._pass(columns, consume, "dividing bins")
+        self._pass(columns, consume, "dividing bins", _BATCH_ROWS)
         for axis in axes:
             axis.fill(bins[axis.feature], sums[axis.feature])
 
     def _count_values(self, chunk: Mapping[Axis, pl.DataFrame]) -> None:
-        """Count the values in some open runs, in one pass."""
-        tallies = {
-            axis.feature: Tally(["value", *self.measure.keys], self.measure.sums) for axis in chunk
-        }
-        inside = {
-            axis.feature: axis.inside(runs, pl.col(self.names[axis.feature]))
-            for axis, runs in chunk.items()
-        }
-        columns = [column(feature.name).alias(self.names[feature]) for feature in tallies]
-        # Of a single axis only the rows in its runs need to come.
-        keep = next(iter(inside.values())) if len(inside) == 1 else None
-        self._pass(
-            columns,
-            lambda batch: self._tally(batch, tallies, {} if keep is not None else inside),
-            "counting values",
-            keep=keep,
-            longest=_LONG_BATCH_ROWS,
-        )
+        """Count the values in some open runs, in one pass: gather their rows, then group them."""
+        tallies = {axis: self._tally() for axis in chunk}
+        gathered: dict[Axis, list[pl.DataFrame]] = {axis: [] for axis in chunk}
+        keys = [*self.measure.keys, *self.measure.sums]
+
+        def count(axis: Axis) -> None:
+            rows = pl.concat(gathered[axis]).lazy()
+            tallies[axis].add(count_plan(rows, self._short(axis.feature), self.measure).collect())
+            gathered[axis].clear()
+
+        def consume(batch: pl.DataFrame) -> None:
+            for axis, runs in chunk.items():
+                name = self.names[axis.feature]
+                inside = np.flatnonzero(axis.inside(runs, batch[f"{name}_place"].to_numpy()))
+                if len(inside) or not (gathered[axis] or tallies[axis].parts):
+                    gathered[axis].append(batch.select(*keys, name)[inside])
+                if sum(part.height for part in gathered[axis]) > _GATHERED_ROWS:
+                    count(axis)
+
+        columns = []
+        for axis in chunk:
+            name = self.names[axis.feature]
+            columns += [
+                column(axis.feature.name).alias(name),
+                as_float(axis.feature).alias(f"{name}_place"),
+            ]
+        self._pass(columns, consume, "counting values", _BATCH_ROWS)
         for axis, runs in chunk.items():
-            axis.take(runs, tallies[axis.feature].total())
+            if gathered[axis]:
+                count(axis)
+            axis.take(runs, tallies[axis].total())
 
     def _pass(
         self,
         columns: list[pl.Expr],
         consume: Callable[[pl.DataFrame], None],
         label: str,
-        *,
-        keep: pl.Expr | None = None,
-        longest: int = _BATCH_ROWS,
+        longest: int,
     ) -> None:
-        rows = self.rows.select(*self.per_row, *columns)
         shared_pass(
-            rows if keep is None else rows.filter(keep),
+            self.rows.select(*self.per_row, *columns),
             consume,
             n_columns=len(columns) + len(self.per_row),
             n_rows=self.target.n_rows,
@@ -253,24 +283,12 @@ class _Refinement:
             progress=self.progress,
         )
 
-    def _tally(
-        self,
-        batch: pl.DataFrame,
-        tallies: Mapping[Column, Tally],
-        inside: Mapping[Column, pl.Expr],
-    ) -> None:
-        if batch.is_empty() and all(tally.parts for tally in tallies.values()):
-            return
-        plans = []
-        for feature in tallies:
-            rows = batch.lazy()
-            if feature in inside:
-                rows = rows.filter(inside[feature])
-            short = Column(self.names[feature], feature.dtype, feature.kind)
-            plans.append(count_plan(rows, short, self.measure))
-        tables = pl.collect_all(plans, engine="in-memory")
-        for tally, table in zip(tallies.values(), tables, strict=True):
-            tally.add(table)
+    def _tally(self) -> Tally:
+        return Tally(["value", *self.measure.keys], self.measure.sums)
+
+    def _short(self, feature: Column) -> Column:
+        """Give a feature under the name that it has in a batch."""
+        return Column(self.names[feature], feature.dtype, feature.kind)
 
     def _n_bins(self) -> int:
         """Bins per axis: more with more rows, as each bin should hold few."""
@@ -311,8 +329,11 @@ class _Refinement:
         scores = [table.item() for table in pl.collect_all(plans)]
         return min((score for score in scores if score is not None), default=math.inf)
 
-    def _close(self, axes: Sequence[Axis], rival: float, *, best_only: bool) -> None:
-        """Close the cells that cannot hold the best cut of their axis, or of all."""
+    def _close(self, axes: Sequence[Axis], rival: float, *, best_only: bool) -> float:
+        """Close the cells that cannot hold the best cut of their axis, or of all.
+
+        Gives the best score known, ``rival`` or better.
+        """
         axes = [axis for axis in axes if not axis.is_beaten and not axis.cells.is_empty()]
         judged = [table for stack in _stacks(axes) for table in self._judge(stack)]
         if best_only:
@@ -320,6 +341,8 @@ class _Refinement:
         for axis, table in zip(axes, judged, strict=True):
             limit = rival if best_only else min(_lowest(table), default=math.inf)
             before = table["before"][0]
+            (axis.least_bound,) = table.select(pl.col("bound").min()).row(0)
+            axis.before = before
             near, far = limit + TIE * before, limit + _SLACK * before
             if best_only and not (table["bound"] <= far).any():
                 axis.is_beaten = True
@@ -334,6 +357,7 @@ class _Refinement:
                 | (position == at_best + 1)
             )
             axis.close(table.select(pl.col("open") & may_hold).to_series(), _OPEN_ROWS / 4)
+        return rival
 
     def _judge(self, axes: Sequence[Axis]) -> list[pl.DataFrame]:
         """Bound every cell of some axes.
@@ -447,7 +471,7 @@ class _Refinement:
         chunk: dict[Axis, pl.DataFrame] = {}
         left = float(_OPEN_ROWS)
         for axis in self.axes:
-            if not axis.is_open:
+            if not axis.is_open or len(chunk) == _BLOCK:
                 continue
             runs = axis.cells.filter("open")
             upto = runs["rows"].cum_sum()
