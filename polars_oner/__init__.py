@@ -27,11 +27,14 @@ from polars_oner.errors import (
     WeightError,
 )
 from polars_oner.evaluation import class_report, confusion, evaluate, with_p_value
+from polars_oner.one_rule import OneRule
 from polars_oner.prediction import predict
-from polars_oner.ranking import OneRule, fit, rank
+from polars_oner.ranking import fit, rank
 from polars_oner.rule import Case, Rule
+from polars_oner.significance import split_significance
 from polars_oner.split import Side, Split
 from polars_oner.splits import best_split, best_splits, split_scores
+from polars_oner.validation import CrossValidation, cross_validate
 
 __version__ = "0.1.0"
 
@@ -40,6 +43,7 @@ __all__ = [
     "Case",
     "ClassRules",
     "ColumnRoleError",
+    "CrossValidation",
     "DtypeError",
     "EmptyTargetError",
     "IdentifierWarning",
@@ -57,6 +61,7 @@ __all__ = [
     "class_report",
     "class_rules",
     "confusion",
+    "cross_validate",
     "discretize",
     "evaluate",
     "fit",
@@ -64,5 +69,6 @@ __all__ = [
     "predict",
     "rank",
     "split_scores",
+    "split_significance",
     "with_p_value",
 ]

@@ -126,9 +126,9 @@ def resolve(
     DtypeError
         A feature is named whose dtype cannot be tested, or a text column is to be ordered.
     """
+    nominal, ordered = _names(nominal, "nominal"), _names(ordered, "ordered")
     for name in (target, *reserved, *nominal, *ordered):
         require_column(schema, name)
-    nominal, ordered = _names(nominal, "nominal"), _names(ordered, "ordered")
     for name in ordered:
         if name in nominal:
             raise ColumnRoleError.role_clash(name, "nominal", "ordered")

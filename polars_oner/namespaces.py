@@ -24,11 +24,15 @@ from polars_oner.evaluation import (
     confusion,
     evaluate,
 )
+from polars_oner.learning import BinsChoice
+from polars_oner.one_rule import OneRule
 from polars_oner.prediction import predict
-from polars_oner.ranking import OneRule, fit, rank
+from polars_oner.ranking import fit, rank
+from polars_oner.significance import split_significance
 from polars_oner.split import Split
 from polars_oner.splits import best_split, best_splits, split_scores
 from polars_oner.typing import (
+    AtCut,
     Choose,
     ClassRuleTies,
     CriterionName,
@@ -39,7 +43,9 @@ from polars_oner.typing import (
     Missing,
     Strategy,
     Ties,
+    Unseen,
 )
+from polars_oner.validation import CrossValidation, cross_validate
 
 _NAME = "oner"
 
@@ -141,6 +147,7 @@ class FrameNamespace(Generic[FrameT]):
         nominal: Collection[str] = (),
         ordered: Collection[str] = (),
         weights: str | None = None,
+        ranking: bool = False,
         strategy: Strategy = "auto",
         engine: Engine = "auto",
         progress: bool = False,
@@ -157,9 +164,40 @@ class FrameNamespace(Generic[FrameT]):
             nominal=nominal,
             ordered=ordered,
             weights=weights,
+            ranking=ranking,
             strategy=strategy,
             engine=engine,
             progress=progress,
+        )
+
+    @_documented_by(split_significance)
+    def split_significance(
+        self,
+        target: str,
+        features: str | Sequence[str] | None = None,
+        *,
+        criterion: CriterionName = "gini",
+        missing: Missing = "drop",
+        min_leaf: int = 1,
+        n_permutations: int = 0,
+        seed: int = 0,
+        nominal: Collection[str] = (),
+        ordered: Collection[str] = (),
+        engine: Engine = "auto",
+    ) -> pl.DataFrame:
+        """See `polars_oner.split_significance`."""
+        return split_significance(
+            self._frame,
+            target,
+            features,
+            criterion=criterion,
+            missing=missing,
+            min_leaf=min_leaf,
+            n_permutations=n_permutations,
+            seed=seed,
+            nominal=nominal,
+            ordered=ordered,
+            engine=engine,
         )
 
     @_documented_by(rank)
@@ -172,6 +210,9 @@ class FrameNamespace(Generic[FrameT]):
         ties: Ties = "rare",
         choose: Choose = "first",
         identifiers: Identifiers = "exclude",
+        bins: BinsChoice | None = None,
+        folds: int = 10,
+        seed: int = 0,
         significance: bool = False,
         nominal: Collection[str] = (),
         ordered: Collection[str] = (),
@@ -188,6 +229,9 @@ class FrameNamespace(Generic[FrameT]):
             ties=ties,
             choose=choose,
             identifiers=identifiers,
+            bins=bins,
+            folds=folds,
+            seed=seed,
             significance=significance,
             nominal=nominal,
             ordered=ordered,
@@ -206,6 +250,9 @@ class FrameNamespace(Generic[FrameT]):
         ties: Ties = "rare",
         choose: Choose = "first",
         identifiers: Identifiers = "exclude",
+        bins: BinsChoice | None = None,
+        folds: int = 10,
+        seed: int = 0,
         significance: bool = False,
         nominal: Collection[str] = (),
         ordered: Collection[str] = (),
@@ -222,7 +269,56 @@ class FrameNamespace(Generic[FrameT]):
             ties=ties,
             choose=choose,
             identifiers=identifiers,
+            bins=bins,
+            folds=folds,
+            seed=seed,
             significance=significance,
+            nominal=nominal,
+            ordered=ordered,
+            weights=weights,
+            engine=engine,
+            progress=progress,
+        )
+
+    @_documented_by(cross_validate)
+    def cross_validate(
+        self,
+        target: str,
+        features: str | Sequence[str] | None = None,
+        *,
+        folds: int = 10,
+        seed: int = 0,
+        stratify: bool = True,
+        fold_column: str | None = None,
+        min_bucket: int = 6,
+        ties: Ties = "rare",
+        choose: Choose = "first",
+        identifiers: Identifiers = "exclude",
+        bins: BinsChoice | None = None,
+        unseen: Unseen = "default",
+        at_cut: AtCut = "below",
+        nominal: Collection[str] = (),
+        ordered: Collection[str] = (),
+        weights: str | None = None,
+        engine: Engine = "auto",
+        progress: bool = False,
+    ) -> CrossValidation:
+        """See `polars_oner.cross_validate`."""
+        return cross_validate(
+            self._frame,
+            target,
+            features,
+            folds=folds,
+            seed=seed,
+            stratify=stratify,
+            fold_column=fold_column,
+            min_bucket=min_bucket,
+            ties=ties,
+            choose=choose,
+            identifiers=identifiers,
+            bins=bins,
+            unseen=unseen,
+            at_cut=at_cut,
             nominal=nominal,
             ordered=ordered,
             weights=weights,

@@ -6,47 +6,35 @@ figures included, is worked out from the counts.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import Any
 
-import numpy as np
 import polars as pl
 
-from polars_oner import report
+from polars_oner.choice import (
+    Figures,
+    best_first,
+    first_allowed,
+    holm,
+    independence,
+    leave_one_out,
+    warn_of_identifiers,
+)
 from polars_oner.counts import count_values
-from polars_oner.criteria import require_classes
-from polars_oner.errors import (
-    ColumnRoleError,
-    IdentifierWarning,
-    MissingPackageError,
-    OptionError,
-    check_choice,
-    check_positive,
-    quoted,
-)
+from polars_oner.errors import ColumnRoleError
 from polars_oner.evaluation import wilson_interval
-from polars_oner.expression import guarded, literal
-from polars_oner.frame import Column, Roles, as_lazy, resolve
-from polars_oner.intervals import Counts, group_starts, majorities, tie_order, tie_ranks
-from polars_oner.rule import Rule, learn_rule
-from polars_oner.serialize import Model
+from polars_oner.folds import Folding, count_folds
+from polars_oner.frame import Column, Roles, as_lazy
+from polars_oner.held_out import Trial, cross_validated_accuracy
+from polars_oner.learning import BinsChoice, Options, is_fractional, learn_rules, prepare
+from polars_oner.one_rule import OneRule
+from polars_oner.ordered import ordered_counts
+from polars_oner.rule import Rule
 from polars_oner.target import ClassTarget, class_target
-from polars_oner.typing import (
-    CHOOSE,
-    IDENTIFIERS,
-    TIES,
-    Choose,
-    Engine,
-    FrameT,
-    Identifiers,
-    Ties,
-)
+from polars_oner.typing import Choose, Engine, FrameT, Identifiers, Ties
 
-Cutter = Callable[[pl.DataFrame, ClassTarget], pl.Series]
-"""Gives the cuts of an ordered feature from its counts, in place of Holte's intervals."""
+_MOST_ROWS_HELD = 1 << 24
+"""Of a source outside memory with more rows than this, ordered features are counted in pieces."""
 
 _SCHEMA: dict[str, pl.DataType] = {
     "feature": pl.String(),
@@ -57,6 +45,7 @@ _SCHEMA: dict[str, pl.DataType] = {
     "accuracy_upper": pl.Float64(),
     "baseline": pl.Float64(),
     "loo_accuracy": pl.Float64(),
+    "cv_accuracy": pl.Float64(),
     "p_value": pl.Float64(),
     "p_adjusted": pl.Float64(),
     "identifier": pl.Boolean(),
@@ -65,149 +54,9 @@ _SCHEMA: dict[str, pl.DataType] = {
 }
 
 _SIGNIFICANCE = ("p_value", "p_adjusted")
-"""Columns that are there if asked for."""
+"""Columns that are there if asked for, like ``cv_accuracy`` with ``choose="cv"``."""
 
 _CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True)
-class Options:
-    """How rules are learned and the one among them is chosen, checked.
-
-    ``cutter`` replaces Holte's intervals; the other fields are the keywords of `fit`.
-    """
-
-    min_bucket: int
-    ties: Ties
-    choose: Choose
-    identifiers: Identifiers
-    significance: bool
-    cutter: Cutter | None = None
-
-    def __post_init__(self) -> None:
-        check_positive("min_bucket", self.min_bucket)
-        check_choice("ties", self.ties, TIES)
-        check_choice("choose", self.choose, CHOOSE)
-        check_choice("identifiers", self.identifiers, IDENTIFIERS)
-        if self.significance:
-            _scipy_stats("significance=True")
-        if self.choose == "chi2":
-            _scipy_stats("choose='chi2'")
-
-
-@dataclass(frozen=True, eq=False)
-class OneRule(Model):
-    """The one rule: the rules of all features, and which of them predicts.
-
-    Attributes
-    ----------
-    feature
-        The chosen feature; None if all are identifiers. Then every row gets the default.
-    target, classes
-        The target, and its classes in class order and in its dtype.
-    class_counts
-        Training rows of each class.
-    n_target_missing
-        Rows without a target, which were left out.
-    rules
-        The rule of every feature that could be tested, in the order of the columns.
-    ranking
-        The table of `rank`.
-    """
-
-    feature: str | None
-    target: str
-    classes: pl.Series
-    class_counts: pl.Series
-    n_target_missing: int | float
-    rules: tuple[Rule, ...]
-    ranking: pl.DataFrame
-
-    @property
-    def rule(self) -> Rule | None:
-        """The rule that predicts; None without a chosen feature."""
-        return next((rule for rule in self.rules if rule.feature == self.feature), None)
-
-    @property
-    def target_dtype(self) -> pl.DataType:
-        """The dtype of the target and of predictions."""
-        return self.classes.dtype
-
-    @property
-    def default(self) -> Any:
-        """The commonest class, the first in class order among equals: for rows without a case."""
-        return self.classes[self.rules[0].default]
-
-    @property
-    def n_rows(self) -> int | float:
-        """Training rows with a target."""
-        return self.rules[0].n_rows
-
-    @property
-    def n_correct(self) -> int | float:
-        """Training rows that are predicted right."""
-        if self.rule is not None:
-            return self.rule.n_correct
-        n_default: int | float = self.class_counts[self.rules[0].default]
-        return n_default
-
-    @property
-    def n_errors(self) -> int | float:
-        """Training rows that are predicted wrong."""
-        return self.n_rows - self.n_correct
-
-    @property
-    def accuracy(self) -> float:
-        """Share of the training rows that are predicted right."""
-        return self.n_correct / self.n_rows
-
-    @property
-    def error_rate(self) -> float:
-        """Share of the training rows that are predicted wrong."""
-        return self.n_errors / self.n_rows
-
-    @property
-    def baseline(self) -> float:
-        """Share of the commonest class: the accuracy of always predicting the default."""
-        n_default: int | float = self.class_counts[self.rules[0].default]
-        return n_default / self.n_rows
-
-    def predict(self, name: str = "prediction") -> pl.Expr:
-        """Give the expression that predicts, in the target's dtype; see `Rule.predict`."""
-        if self.rule is not None:
-            return self.rule.predict(name)
-        # A column in the expression gives the prediction the length of the frame.
-        first = self.rules[0]
-        default = literal(self.default, self.target_dtype)
-        return guarded(default, Column(first.feature, first.dtype, first.kind)).alias(name)
-
-    def expr(self) -> pl.Expr:
-        """Give the same as `predict`, under its default name."""
-        return self.predict()
-
-    def to_frame(self) -> pl.DataFrame:
-        """Give the chosen rule's cases as a table (`Rule.to_frame`); no row without a feature."""
-        return self.rules[0].to_frame().clear() if self.rule is None else self.rule.to_frame()
-
-    def __str__(self) -> str:
-        return f"{self._title}\n{self._otherwise if self.rule is None else self.rule}"
-
-    def _repr_html_(self) -> str:
-        if self.rule is None:
-            return report.html_table(self._title, (self._otherwise,), ())
-        return f"<p>{escape(self._title)}</p>{self.rule._repr_html_()}"
-
-    @property
-    def _title(self) -> str:
-        rows = f"{self.n_rows} rows"
-        if self.n_target_missing:
-            rows += f", {self.n_target_missing} more without a target"
-        return f"1R for {report.text_of(self.target)} ({rows})"
-
-    @property
-    def _otherwise(self) -> str:
-        label = report.value_texts(self.classes)[self.rules[0].default]
-        return f"{report.OTHERWISE} -> {label}  {report.share(self.n_correct, self.n_rows)}"
 
 
 def fit(
@@ -219,6 +68,9 @@ def fit(
     ties: Ties = "rare",
     choose: Choose = "first",
     identifiers: Identifiers = "exclude",
+    bins: BinsChoice | None = None,
+    folds: int = 10,
+    seed: int = 0,
     significance: bool = False,
     nominal: Collection[str] = (),
     ordered: Collection[str] = (),
@@ -250,10 +102,16 @@ def fit(
     choose
         ``"first"``: the feature with the fewest errors, the earlier column among equals. ``"chi2"``:
         among equals the one with the lowest p-value. ``"loo"``: the highest accuracy when each row is
-        left out in turn.
+        left out in turn. ``"cv"``: the highest accuracy in cross-validation (`cross_validate`), which
+        takes a second and a third look at the source.
     identifiers
         ``"exclude"`` never chooses a nominal feature where more than half of the rows have a value of
         their own, and warns; ``"keep"`` allows it.
+    bins
+        Other intervals than Holte's for ordered features: a method of `discretize` for all of them,
+        `Bins` for the feature that they were learned on, or a mapping from feature to either.
+    folds, seed
+        How many folds ``choose="cv"`` makes, and the seed that deals the rows to them.
     significance
         Add p-values to the ranking; needs the extra ``stats``.
     nominal, ordered
@@ -306,29 +164,31 @@ def fit(
     >>> df.select(model.predict()).to_series().to_list()
     [False, True, False, True]
     """
-    options = Options(min_bucket, ties, choose, identifiers, significance)
-    roles = check_roles(frame, target, features, options, nominal, ordered, weights)
+    options, roles = prepare(
+        frame,
+        target,
+        features,
+        Options(min_bucket, ties, choose, identifiers, significance, Folding(folds, seed)),
+        bins,
+        nominal,
+        ordered,
+        weights,
+    )
     if not roles.features:
         raise ColumnRoleError.without_features(target)
-    found = _learn(frame, roles, options, weights, engine, progress)
-    ranking = _ranking(*found, roles, options)
+    found = learn_all(frame, roles, options, weights, engine, progress)
+    ranking = ranking_of(found, roles, options)
     excluded = ranking.filter("identifier")["feature"].to_list()
     if excluded and identifiers == "exclude":
-        warnings.warn(
-            f"not chosen, since more than half of the rows have a value of their own: "
-            f"{quoted(excluded)}; identifiers='keep' allows them",
-            IdentifierWarning,
-            stacklevel=2,
-        )
+        warn_of_identifiers(excluded)
     chosen = ranking.filter("chosen")["feature"]
-    rules, seen = found
     return OneRule(
         chosen[0] if len(chosen) else None,
         target,
-        rules[0].classes,
-        pl.Series("n", seen.counts),
-        seen.n_missing,
-        rules,
+        found.rules[0].classes,
+        pl.Series("n", found.target.counts),
+        found.target.n_missing,
+        found.rules,
         ranking,
     )
 
@@ -342,6 +202,9 @@ def rank(
     ties: Ties = "rare",
     choose: Choose = "first",
     identifiers: Identifiers = "exclude",
+    bins: BinsChoice | None = None,
+    folds: int = 10,
+    seed: int = 0,
     significance: bool = False,
     nominal: Collection[str] = (),
     ordered: Collection[str] = (),
@@ -353,11 +216,11 @@ def rank(
 
     Parameters
     ----------
-    frame, target, features, min_bucket, ties, choose, identifiers, nominal, ordered, weights
+    frame, target, features, min_bucket, ties, choose, identifiers, bins, folds, seed
         As in `fit`.
     significance
         Add ``p_value`` and ``p_adjusted``; needs the extra ``stats``.
-    engine, progress
+    nominal, ordered, weights, engine, progress
         As in `fit`.
 
     Returns
@@ -376,6 +239,9 @@ def rank(
         ordered feature the intervals stay those of all rows and only their classes are learned anew,
         so the search for the cuts still flatters it; cross-validation does not. Null with fractional
         weights, which do not tell rows apart.
+
+        With ``choose="cv"``, ``cv_accuracy`` Float64: each row predicted by the rule of the folds that
+        it is not in, the cuts of ordered features learned anew each time (`cross_validate`).
 
         If asked for, ``p_value`` Float64: chi-square test of independence of cases and classes (too
         small for an ordered feature, whose cases were learned from the same rows); ``p_adjusted``
@@ -404,11 +270,20 @@ def rank(
     >>> polars_oner.rank(df, "rain").select("feature", "n_cases", "n_errors").row(0)
     ('sky', 2, 0)
     """
-    options = Options(min_bucket, ties, choose, identifiers, significance)
-    roles = check_roles(frame, target, features, options, nominal, ordered, weights)
+    options, roles = prepare(
+        frame,
+        target,
+        features,
+        Options(min_bucket, ties, choose, identifiers, significance, Folding(folds, seed)),
+        bins,
+        nominal,
+        ordered,
+        weights,
+    )
 
     def learn() -> pl.DataFrame:
-        return _ranking(*_learn(frame, roles, options, weights, engine, progress), roles, options)
+        found = learn_all(frame, roles, options, weights, engine, progress)
+        return ranking_of(found, roles, options)
 
     if isinstance(frame, pl.DataFrame):
         return learn()
@@ -418,137 +293,73 @@ def rank(
     return pl.defer(learn, schema=_schema(options, is_fractional(dtype)))
 
 
-def check_roles(
-    frame: pl.DataFrame | pl.LazyFrame,
-    target: str,
-    features: str | Sequence[str] | None,
-    options: Options,
-    nominal: Collection[str],
-    ordered: Collection[str],
-    weights: str | None,
-    *reserved: str,
-) -> Roles:
-    """Check columns against the schema for 1R: classes as target, an Enum nominal."""
-    schema = as_lazy(frame).collect_schema()
-    roles = resolve(
-        schema,
-        target,
-        features,
-        nominal=nominal,
-        ordered=ordered,
-        enum_kind="nominal",
-        reserved=reserved if weights is None else (weights, *reserved),
-    )
-    require_classes(target, roles.target_dtype, "1R", ("integers", "Boolean", "text", "dates"))
-    if options.choose == "loo" and weights is not None and is_fractional(schema[weights]):
-        wanted = "'first' or 'chi2' with fractional weights, which do not tell rows apart"
-        raise OptionError.from_range("choose", options.choose, wanted)
-    return roles
+@dataclass(frozen=True)
+class Learned:
+    """The rules of all features, the target, and the accuracies in cross-validation if wanted."""
+
+    rules: tuple[Rule, ...]
+    target: ClassTarget
+    cv_accuracy: Mapping[str, float]
 
 
-def is_fractional(weight: pl.DataType) -> bool:
-    """Tell whether counts of rows with weights of this dtype are fractional."""
-    return not (weight.is_integer() or isinstance(weight, pl.Boolean))
-
-
-def learn_rules(
-    features: Sequence[Column],
-    tables: Mapping[str, pl.DataFrame],
-    target: ClassTarget,
-    options: Options,
-) -> tuple[Rule, ...]:
-    """Make the rule of every feature from its counts."""
-
-    def cuts_of(feature: Column) -> pl.Series | None:
-        if options.cutter is None or feature.kind == "nominal":
-            return None
-        return options.cutter(tables[feature.name], target)
-
-    return tuple(
-        learn_rule(
-            feature,
-            tables[feature.name],
-            target,
-            min_bucket=options.min_bucket,
-            ties=options.ties,
-            cuts=cuts_of(feature),
-        )
-        for feature in features
-    )
-
-
-def leave_one_out(rule: Rule, totals: Counts, ties: Ties) -> int:
-    """Count the rows that the rule of all other rows predicts right, its cases held fixed.
-
-    Without a row of class c, a case has one row of c less. If c still has most rows there, the row is
-    right; so only rows of the class that the case predicts can be right, and they all are or none is.
-    Where c and another class are then tied, the tie policy decides on totals that lack the row; where
-    the row was alone, the default of the other rows does.
-    """
-    order = tie_order(totals, ties)
-    ranks, n = tie_ranks(order)[rule.counts["class"].to_numpy()], rule.counts["n"].to_numpy()
-    starts = group_starts(rule.counts["case"].to_numpy())
-    most, winner = majorities(starts, ranks, n)
-    others = np.where(ranks == np.repeat(winner, np.diff(starts, append=len(n))), 0, n)
-    second, rival = majorities(starts, ranks, others)
-    winner, rival = order[winner], order[rival]
-    if ties == "first":
-        wins_tie = winner < rival
-    else:
-        ahead = totals[rival] - (totals[winner] - 1)
-        wins_tie = (ahead > 0) if ties == "rare" else (ahead < 0)
-        wins_tie |= (ahead == 0) & (winner < rival)
-    left = most - 1
-    right = (left > second) | ((left == second) & (second > 0) & wins_tie)
-    right |= (left == 0) & (second == 0) & (winner == _default_without_itself(totals))
-    return int(most[right].sum())
-
-
-def _default_without_itself(totals: Counts) -> int:
-    """Give the one class that can be the default of all rows but one of its own; -1 if none is."""
-    top = int(np.argmax(totals))
-    rest = totals - np.eye(len(totals), dtype=totals.dtype)[top]
-    return top if rest.sum() > 0 and int(np.argmax(rest)) == top else -1
-
-
-def _learn(
+def learn_all(
     frame: pl.DataFrame | pl.LazyFrame,
     roles: Roles,
     options: Options,
     weights: str | None,
     engine: Engine,
     progress: bool,
-) -> tuple[tuple[Rule, ...], ClassTarget]:
+) -> Learned:
+    """Read the source and learn the rule of every feature."""
     lazy = as_lazy(frame)
     seen = class_target(lazy, roles.target, roles.target_dtype, weights=weights, engine=engine)
     if not roles.features:
-        return (), seen
-    tables = count_values(
-        frame, roles.features, seen, weights=weights, engine=engine, progress=progress
+        return Learned((), seen, {})
+    if options.choose != "cv":
+        streamed = _too_long_to_hold(frame, roles, options, seen)
+        held = [feature for feature in roles.features if feature not in streamed]
+        tables: dict[str, pl.DataFrame | Iterator[pl.DataFrame]] = {}
+        if held:
+            tables |= count_values(
+                frame, held, seen, weights=weights, engine=engine, progress=progress
+            )
+        if streamed:
+            tables |= ordered_counts(
+                lazy, streamed, seen, weights=weights, engine=engine, progress=progress
+            )
+        return Learned(learn_rules(roles.features, tables, seen, options), seen, {})
+    per_fold = count_folds(
+        frame, roles, seen, options.folding, weights=weights, engine=engine, progress=progress
     )
-    return learn_rules(roles.features, tables, seen, options), seen
+    tables = {counts.feature.name: counts.total() for counts in per_fold.features}
+    rules = learn_rules(roles.features, tables, seen, options)
+    return Learned(rules, seen, cross_validated_accuracy(per_fold, seen, options, Trial()))
 
 
-def _ranking(
-    rules: tuple[Rule, ...], target: ClassTarget, roles: Roles, options: Options
-) -> pl.DataFrame:
+def _too_long_to_hold(
+    frame: pl.DataFrame | pl.LazyFrame, roles: Roles, options: Options, target: ClassTarget
+) -> list[Column]:
+    """Give the features whose values are counted piece by piece, since there may be so many."""
+    if isinstance(frame, pl.DataFrame) or target.n_rows <= _MOST_ROWS_HELD:
+        return []
+    return [
+        feature
+        for feature in roles.features
+        if feature.kind == "ordered" and feature.name not in options.cutters
+    ]
+
+
+def ranking_of(found: Learned, roles: Roles, options: Options) -> pl.DataFrame:
+    """Make the table of `rank`."""
+    target = found.target
     fractional = target.counts.dtype.kind == "f"
-    rows = [_figures(rule, target, options.ties, fractional=fractional) for rule in rules]
+    rows = [_figures(rule, found, options, fractional=fractional) for rule in found.rules]
     if options.significance or options.choose == "chi2":
-        p_values = [_p_value(rule) for rule in rules]
-        for row, p_value, adjusted in zip(rows, p_values, _holm(p_values), strict=True):
+        p_values = [independence(rule.counts) for rule in found.rules]
+        for row, p_value, adjusted in zip(rows, p_values, holm(p_values), strict=True):
             row.update(p_value=p_value, p_adjusted=adjusted)
-    best: dict[str, Callable[[dict[str, Any]], Any]] = {
-        "first": lambda row: row["n_errors"],
-        "chi2": lambda row: (row["n_errors"], row["p_value"]),
-        "loo": lambda row: -row["loo_accuracy"],
-    }
-    if options.choose not in best:
-        raise OptionError.from_choice("choose", options.choose, tuple(best))
-    # The sort is stable: of equal features the earlier column comes first.
-    rows.sort(key=best[options.choose])
-    allowed = (row for row in rows if options.identifiers == "keep" or not row["identifier"])
-    chosen = next(allowed, None)
+    rows = best_first(rows, options.choose)
+    chosen = first_allowed(rows, options.identifiers)
     for row in rows:
         row["chosen"] = row is chosen
     listed = [{"feature": skip.name, "reason": skip.reason} for skip in roles.skipped]
@@ -564,37 +375,21 @@ def _ranking(
     return table.with_columns(accuracy_lower=lower, accuracy_upper=upper).select(*schema)
 
 
-def _figures(rule: Rule, target: ClassTarget, ties: Ties, *, fractional: bool) -> dict[str, Any]:
-    n_rows = rule.n_rows
+def _figures(rule: Rule, found: Learned, options: Options, *, fractional: bool) -> Figures:
+    n_rows, totals = rule.n_rows, found.target.counts
     alone = rule.table.filter(~pl.col("is_missing"), pl.col("n_rows") == 1).height
+    loo = None if fractional else leave_one_out(rule.counts, totals, options.ties) / n_rows
     return {
         "feature": rule.feature,
         "n_rows": n_rows,
         "n_cases": rule.n_cases,
         "n_errors": rule.n_errors,
         "accuracy": rule.accuracy,
-        "baseline": target.counts.max().item() / n_rows,
-        "loo_accuracy": None if fractional else leave_one_out(rule, target.counts, ties) / n_rows,
+        "baseline": totals.max().item() / n_rows,
+        "loo_accuracy": loo,
+        "cv_accuracy": found.cv_accuracy.get(rule.feature),
         "identifier": rule.kind == "nominal" and 2 * alone > n_rows,
     }
-
-
-def _p_value(rule: Rule) -> float:
-    """Test whether the cases and the classes are independent, by Pearson's chi-square."""
-    table = np.zeros((rule.n_cases, len(rule.classes)))
-    table[rule.counts["case"].to_numpy(), rule.counts["class"].to_numpy()] = rule.counts["n"]
-    with_rows = table[table.sum(axis=1) > 0]
-    test = _scipy_stats("a p-value").chi2_contingency(with_rows, correction=False)
-    return float(test.pvalue)
-
-
-def _holm(p_values: Sequence[float]) -> list[float]:
-    """Correct p-values for their number: the smallest times m, the next times m - 1, ..."""
-    order = np.argsort(p_values, kind="stable")
-    factors = np.arange(len(order), 0, -1)
-    adjusted = np.empty(len(order))
-    adjusted[order] = np.maximum.accumulate(np.array(p_values)[order] * factors).clip(max=1)
-    return [float(p) for p in adjusted]
 
 
 def _schema(options: Options, fractional: bool) -> dict[str, pl.DataType]:
@@ -604,12 +399,6 @@ def _schema(options: Options, fractional: bool) -> dict[str, pl.DataType]:
     if not options.significance:
         for name in _SIGNIFICANCE:
             del schema[name]
+    if options.choose != "cv":
+        del schema["cv_accuracy"]
     return schema
-
-
-def _scipy_stats(what: str) -> Any:
-    try:
-        from scipy import stats
-    except ImportError:
-        raise MissingPackageError.from_extra("scipy", "stats", what) from None
-    return stats

@@ -160,11 +160,10 @@ class _Refinement:
         rival = math.inf
         features = list(self.searches)
         for start in range(0, len(features), _BLOCK):
-            block = set(features[start : start + _BLOCK])
+            block = features[start : start + _BLOCK]
             axes = [axis for axis in self.axes if axis.feature in block]
-            found = self._first_pass(
-                axes, [feature for feature in block if feature not in self._binned]
-            )
+            plain = [feature for feature in block if feature not in self._binned]
+            found = self._first_pass(axes, plain)
             rival = min(rival, self._best_of(found)) if best_only else math.inf
             rival = self._close(axes, rival, best_only=best_only)
             tables |= found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from polars_oner.intervals import (
     tie_ranks,
     walk,
 )
+from polars_oner.probability import class_names, class_shares, number_values
 from polars_oner.serialize import Model
 from polars_oner.target import ClassTarget
 from polars_oner.thresholds import exact_values, midpoint, midpoint_value
@@ -209,6 +212,52 @@ class Rule(Model):
         """Give the same as `predict`, under its default name."""
         return self.predict()
 
+    def predict_proba(self, *, smoothing: float = 0.0) -> dict[Any, pl.Expr]:
+        """Give the share of each class among the training rows of a row's case.
+
+        Parameters
+        ----------
+        smoothing
+            Rows ``a`` to add to each of the ``k`` classes: ``(n_class + a) / (n_rows + a * k)``
+            (Laplace 1774 has ``a = 1``).
+
+        Returns
+        -------
+        dict of Expr
+            By class, in class order: Float64, named by the class as text. A row without a case, and
+            a case without training rows, has the shares of all training rows.
+
+        Raises
+        ------
+        OptionError
+            ``smoothing`` is negative or not finite.
+
+        References
+        ----------
+        Laplace, P. S. (1774). Memoir on the probability of the causes of events. Translated in
+        *Statistical Science* 1 (1986), 364-378.
+        """
+        n = self.counts["n"].to_numpy()
+        per_case = np.zeros((self.n_cases + 1, len(self.classes)), dtype=n.dtype)
+        per_case[self.counts["case"].to_numpy(), self.counts["class"].to_numpy()] = n
+        overall = per_case.sum(axis=0)
+        per_case[per_case.sum(axis=1) == 0] = overall
+        shares, case = class_shares(per_case, smoothing), self._case()
+        return {
+            label: pl.lit(pl.Series(shares[:, i])).gather(case).alias(text)
+            for i, (label, text) in enumerate(zip(*class_names(self.classes), strict=True))
+        }
+
+    def _case(self) -> pl.Expr:
+        """Give the number of a row's case, that of the cases for a row without one."""
+        feature, cases = Column(self.feature, self.dtype, self.kind), self._intervals
+        numbers = pl.int_range(self.n_cases + 1, dtype=pl.UInt32, eager=True)
+        missing = cases.height if self.table["is_missing"].any() else self.n_cases
+        if self.kind == "ordered":
+            codes = range(cases.height) if cases.height else [self.n_cases]
+            return predict_intervals(feature, cases["upper"][:-1], codes, numbers, missing=missing)
+        return number_values(feature, cases["value"], missing=missing, default=self.n_cases)
+
     def to_frame(self) -> pl.DataFrame:
         """Give the cases as a table.
 
@@ -263,7 +312,7 @@ class Rule(Model):
 
 def learn_rule(
     feature: Column,
-    counts: pl.DataFrame,
+    counts: pl.DataFrame | Iterator[pl.DataFrame],
     target: ClassTarget,
     *,
     min_bucket: int = 6,
@@ -277,7 +326,9 @@ def learn_rule(
     feature
         The feature.
     counts
-        Its count table, ascending: ``value`` (null for missing), ``class``, ``n`` (> 0).
+        Its count table, ascending: ``value`` (null for missing), ``class``, ``n`` (> 0). That of an
+        ordered feature may come in consecutive pieces, the first with all missing rows, so that it
+        need not be held as a whole.
     target
         The classes and their totals, which decide ties and the default.
     min_bucket
@@ -289,12 +340,15 @@ def learn_rule(
         An interval without training rows then predicts the default.
     """
     order = tie_order(target.counts, ties)
-    missing = counts.filter(pl.col("value").is_null())
-    present = counts.filter(pl.col("value").is_not_null())
+    pieces = iter([counts]) if isinstance(counts, pl.DataFrame) else counts
+    first = next(pieces)
+    missing = first.filter(pl.col("value").is_null())
+    present = first.filter(pl.col("value").is_not_null())
     if feature.kind == "nominal":
         cases, found = _by_value(present)
     elif cuts is None:
-        cases, found = _by_interval(walk(in_chunks(present), order, min_bucket), feature.dtype)
+        chunks = chain.from_iterable(in_chunks(piece) for piece in chain([present], pieces))
+        cases, found = _by_interval(walk(chunks, order, min_bucket), feature.dtype)
     else:
         cases, found = _by_cut(present, cuts)
     n_present = cases.height

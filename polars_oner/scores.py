@@ -142,6 +142,8 @@ def with_left_values(chosen: pl.LazyFrame, counts: pl.LazyFrame, search: Search)
 
 
 def _left_values(chosen: pl.LazyFrame, counts: pl.LazyFrame, search: Search) -> pl.LazyFrame:
+    # Read twice below; planning the candidates twice would cost more than they do.
+    chosen = chosen.cache()
     values = (
         _positions(counts, search)
         .filter(_c("position").is_not_null())

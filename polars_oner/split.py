@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from polars_oner import report
 from polars_oner.criteria import Criterion
 from polars_oner.expression import predict_intervals, predict_values
 from polars_oner.frame import Column
+from polars_oner.probability import class_names, class_shares
 from polars_oner.serialize import Model
 from polars_oner.target import ClassTarget, NumberTarget
 from polars_oner.thresholds import as_text, exact_values, midpoint_value, threshold
@@ -118,7 +121,12 @@ class Split(Model):
         """The cut as a Python value, ``left_max <= threshold < right_min``; None if there is none."""
         if self.neighbours is None:
             return None
-        return self.left_max if self.cut == "value" else midpoint_value(*self.neighbours)
+        if self.cut == "value":
+            return self.left_max
+        middle = midpoint_value(self.left_max, self.right_min)
+        # Nanoseconds that Python would drop are integers here, of which there are no halves.
+        is_half = self.neighbours.dtype.is_temporal() and isinstance(middle, float)
+        return math.floor(middle) if is_half else middle
 
     @property
     def n_left(self) -> int | float:
@@ -257,6 +265,35 @@ class Split(Model):
             return self.classes.gather([side.majority for side in sides]).cast(self.target_dtype)
         dtype = pl.Float32 if isinstance(self.target_dtype, pl.Float32) else pl.Float64
         return pl.Series([side.mean for side in sides], dtype=dtype)
+
+    def predict_proba(self, *, smoothing: float = 0.0) -> dict[Any, pl.Expr]:
+        """Give the share of each class among the training rows of a row's side.
+
+        Parameters
+        ----------
+        smoothing
+            Rows ``a`` to add to each of the ``k`` classes: ``(n_class + a) / (n_rows + a * k)``.
+
+        Returns
+        -------
+        dict of Expr
+            By class, in class order: Float64, named by the class as text. A row without a side has
+            the shares of all training rows. Empty for a number target.
+
+        Raises
+        ------
+        OptionError
+            ``smoothing`` is negative or not finite.
+        """
+        if self.classes is None:
+            return {}
+        sides = (self.left or self.root, self.right or self.root, self.root)
+        shares = class_shares(np.array([side.counts for side in sides]), smoothing)
+        names = zip(*class_names(self.classes.cast(self.target_dtype)), strict=True)
+        return {
+            label: self._decide(pl.Series(shares[:, i])).alias(text)
+            for i, (label, text) in enumerate(names)
+        }
 
     def _decide(self, outcomes: pl.Series) -> pl.Expr:
         """Map a row to the outcome of the left, of the right, or of neither."""

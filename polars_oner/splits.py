@@ -63,6 +63,7 @@ _EMPTY_ROW = pl.LazyFrame(
 """The schema of the rows of a table of splits, for tables that have none."""
 
 _RESULT_COLUMNS = tuple(_EMPTY_ROW.collect_schema())[:-2]
+_SCORE_COLUMNS = ("threshold", "n_left", "n_right", "score_left", "score_right", "score")
 
 
 @dataclass(frozen=True)
@@ -167,11 +168,23 @@ def split_scores(
     └───────────┴────────┴─────────┴──────────┘
     """
     task = _checked(
-        frame, target, [feature], criterion, missing, min_leaf, cut, by, nominal, ordered, weights
+        frame,
+        target,
+        [feature],
+        criterion,
+        missing,
+        min_leaf,
+        cut,
+        by,
+        nominal,
+        ordered,
+        weights,
+        _SCORE_COLUMNS,
     )
     (which,) = task.roles.features
     counts = _planned_counts(as_lazy(frame), which, task)
-    search = task.search(which, n_classes=None, has_missing=True)
+    n_classes = _two_classes(task)
+    search = task.search(which, n_classes=n_classes, has_missing=True)
     scored = candidates(counts, search)
     shown: pl.Expr
     if which.kind == "ordered":
@@ -180,8 +193,7 @@ def split_scores(
     else:
         scored = with_left_values(scored, counts, search)
         shown = _c("left_values")
-    scores = ("n_left", "n_right", "score_left", "score_right", "score")
-    table = scored.select(*search.by, shown.alias("threshold"), *scores)
+    table = scored.select(*search.by, shown.alias("threshold"), *_SCORE_COLUMNS[1:])
     return like(table.rename(dict(zip(search.by, task.by, strict=True))), frame)
 
 
@@ -367,6 +379,7 @@ def _checked(
     nominal: Collection[str],
     ordered: Collection[str],
     weights: str | None,
+    result_columns: tuple[str, ...] = _RESULT_COLUMNS,
 ) -> _Task:
     check_choice("missing", missing, MISSING)
     check_choice("cut", cut, CUTS)
@@ -384,7 +397,7 @@ def _checked(
     for name in segments:
         if segments.count(name) > 1:
             raise ColumnRoleError.named_twice(name, "by")
-        if name in _RESULT_COLUMNS:
+        if name in result_columns:
             raise ColumnRoleError.role_clash(name, "segment", "a column of the result")
     return _Task(
         roles,
@@ -481,7 +494,16 @@ def _planned_counts(lazy: pl.LazyFrame, feature: Column, task: _Task) -> pl.Lazy
         counts = counts.sort([*segments, "value"])
     else:
         counts = count_plan(rows, plain, measure, by=segments)
-    return counts.with_columns(exact=pl.lit(value=True))
+    counts = counts.with_columns(exact=pl.lit(value=True))
+    # The sets of a nominal feature are formed from the same table at many places of the plan.
+    return counts.cache() if feature.kind == "nominal" else counts
+
+
+def _two_classes(task: _Task) -> int | None:
+    """Tell from the schema alone that a target has at most two classes; None if it may have more."""
+    dtype = task.roles.target_dtype
+    few = isinstance(dtype, pl.Enum) and len(dtype.categories) <= 2
+    return 2 if few or isinstance(dtype, pl.Boolean) else None
 
 
 def _planned_table(
@@ -493,7 +515,7 @@ def _planned_table(
         if known is not None:
             gap = is_missing(column(feature.name), feature.dtype).any()
             has_missing = bool(known.select(gap.alias("gap")).item())
-        search = task.search(feature, n_classes=None, has_missing=has_missing)
+        search = task.search(feature, n_classes=_two_classes(task), has_missing=has_missing)
         counts = _planned_counts(lazy, feature, task)
         position = task.roles.names.index(feature.name)
         rows.append(_row(counts, feature, position, search, task.cut))

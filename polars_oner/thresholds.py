@@ -9,7 +9,7 @@ scale, and anything next to an infinity fall back to ``left``, which is always r
 from __future__ import annotations
 
 import datetime as dt
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -18,6 +18,8 @@ import polars as pl
 from polars_oner.typing import Cut
 
 _EXACT_FLOAT_BITS = 53
+_DECIMAL_DIGITS = 40
+"""Enough for the middle of two Decimals of the most digits that Polars holds, 38."""
 
 
 def threshold(left: pl.Expr, right: pl.Expr, dtype: pl.DataType, cut: Cut) -> pl.Expr:
@@ -66,10 +68,9 @@ def as_number(left: pl.Expr, right: pl.Expr, dtype: pl.DataType, cut: Cut) -> pl
     if not dtype.is_integer():
         return threshold(left, right, dtype, cut).cast(pl.Float64)
     value = left.cast(pl.Float64)
-    middle = pl.when(_separates((value + right.cast(pl.Float64)) / 2, left, right)).then(
-        (value + right.cast(pl.Float64)) / 2
-    )
-    value = pl.when(_separates(value, left, right)).then(value)
+    middle = (value + right.cast(pl.Float64)) / 2
+    middle = pl.when(_separates(middle, left, right, dtype)).then(middle)
+    value = pl.when(_separates(value, left, right, dtype)).then(value)
     return pl.coalesce(value, middle) if cut == "value" else pl.coalesce(middle, value)
 
 
@@ -84,7 +85,9 @@ def as_text(left: pl.Expr, right: pl.Expr, dtype: pl.DataType, cut: Cut) -> pl.E
         return pl.format('"{}"', native.cast(pl.String))
     if dtype.is_integer() and cut == "midpoint":
         number = as_number(left, right, dtype, cut)
-        return pl.coalesce(number.cast(pl.String).str.strip_suffix(".0"), native.cast(pl.String))
+        # Of whole numbers the integer is written: a large float may be short of digits.
+        halves = number != number.floor()
+        return pl.when(halves).then(number.cast(pl.String)).otherwise(native.cast(pl.String))
     if dtype.is_float():
         # A Float32 is written as the Float64 it equals, which no reader rounds.
         return native.cast(pl.Float64).cast(pl.String).str.strip_suffix(".0")
@@ -111,7 +114,8 @@ def midpoint_value(left: Any, right: Any) -> Any:
                 return middle_float
         return left
     if isinstance(left, Decimal):
-        return (left + right) / 2
+        with localcontext(prec=_DECIMAL_DIGITS):
+            return (left + right) / 2
     if isinstance(left, dt.datetime | dt.date | dt.timedelta):
         return left + (right - left) // 2
     return left
@@ -137,6 +141,7 @@ def _floor_mean(left: pl.Expr, right: pl.Expr) -> pl.Expr:
     return (left & right) + (left ^ right) // 2
 
 
-def _separates(number: pl.Expr, left: pl.Expr, right: pl.Expr) -> pl.Expr:
-    floor = number.floor().cast(pl.Int128, strict=False)
-    return (floor >= left.cast(pl.Int128)) & (floor < right.cast(pl.Int128))
+def _separates(number: pl.Expr, left: pl.Expr, right: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    # Out of the dtype's range means out of the gap.
+    floor = number.floor().cast(dtype, strict=False)
+    return (floor >= left) & (floor < right)

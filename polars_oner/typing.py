@@ -18,6 +18,8 @@ Ties = Literal["rare", "first", "frequent"]
 ClassRuleTies = Literal["frequent", "first"]
 Choose = Literal["first", "chi2", "loo", "cv"]
 Identifiers = Literal["exclude", "keep"]
+Unseen = Literal["default", "first"]
+AtCut = Literal["below", "above"]
 Kind = Literal["ordered", "nominal"]
 Engine = Literal["auto", "in-memory", "streaming", "gpu"] | pl.Engine
 
@@ -31,3 +33,5 @@ TIES: tuple[Ties, ...] = get_args(Ties)
 CLASS_RULE_TIES: tuple[ClassRuleTies, ...] = get_args(ClassRuleTies)
 CHOOSE: tuple[Choose, ...] = get_args(Choose)
 IDENTIFIERS: tuple[Identifiers, ...] = get_args(Identifiers)
+UNSEEN: tuple[Unseen, ...] = get_args(Unseen)
+AT_CUT: tuple[AtCut, ...] = get_args(AtCut)

@@ -69,6 +69,31 @@ def test_walk_equals_the_loop_in_chunks_of_any_size(
     assert described(found) == by_oracle(coded, min_bucket, ties, range(len(classes)))
 
 
+@pytest.mark.parametrize("n_classes", [2, 5, 300])
+@pytest.mark.parametrize("min_bucket", [1, 3, 12])
+def test_runs_of_values_of_one_class_are_taken_as_the_loop_does(
+    n_classes: int, min_bucket: int
+) -> None:
+    rng = np.random.default_rng(n_classes + min_bucket)
+    table: Table = []
+    for value in range(400):
+        last = next(iter(table[-1][1])) if table and rng.random() < 0.7 else None
+        label = int(rng.integers(n_classes)) if last is None else last
+        counts = {label: int(rng.integers(1, 3))}
+        if rng.random() < 0.1:
+            counts[int(rng.integers(n_classes))] = int(rng.integers(1, 3))
+        table.append((value, counts))
+    totals = np.zeros(n_classes, dtype=np.int64)
+    for _, counts in table:
+        for label, n in counts.items():
+            totals[label] += n
+    for ties in TIES:
+        expected = by_oracle(table, min_bucket, ties, range(n_classes))
+        for n_rows in (7, 1000):
+            chunks = in_chunks(count_table(table), n_rows)
+            assert described(walk(chunks, tie_order(totals, ties), min_bucket)) == expected
+
+
 def test_an_interval_may_span_many_chunks() -> None:
     table: Table = [(value, {0: 1}) for value in range(20)] + [(20, {1: 9}), (21, {0: 9})]
     found = walk(in_chunks(count_table(table), 2), np.arange(2), 3)

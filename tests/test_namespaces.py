@@ -20,15 +20,19 @@ from polars_oner.evaluation import class_report, confusion, evaluate
 from polars_oner.namespaces import ExprNamespace, FrameNamespace
 from polars_oner.prediction import predict
 from polars_oner.ranking import fit, rank
+from polars_oner.significance import split_significance
 from polars_oner.splits import best_split, best_splits, split_scores
+from polars_oner.validation import cross_validate
 from tests.textbook import NUMERIC
 
 FRAME_FUNCTIONS: list[Callable[..., Any]] = [
     split_scores,
     best_splits,
     best_split,
+    split_significance,
     rank,
     fit,
+    cross_validate,
     class_rules,
     discretize,
     evaluate,
@@ -100,8 +104,10 @@ def test_methods_give_what_functions_give(kind: str) -> None:
         "split_scores": (("play", "humidity"), {"criterion": "entropy", "min_leaf": 2}),
         "best_splits": (("play",), {"criterion": "error", "cut": "midpoint"}),
         "best_split": (("play", ["humidity", "windy"]), {"missing": "drop"}),
+        "split_significance": (("play",), {"criterion": "entropy"}),
         "rank": (("play",), {"min_bucket": 3}),
         "fit": (("play",), {"ties": "first"}),
+        "cross_validate": (("play",), {"folds": 3, "bins": "1r"}),
         "class_rules": (("play",), {"ties": "first", "nominal": ["humidity"]}),
         "discretize": (("play", "humidity"), {"min_bucket": 3}),
         "evaluate": ((model,), {"by": "windy"}),
@@ -115,7 +121,7 @@ def test_methods_give_what_functions_give(kind: str) -> None:
         expected = function(frame, *positional, **keywords)
         found = getattr(frame.oner, function.__name__)(*positional, **keywords)
         if isinstance(expected, pl.DataFrame | pl.LazyFrame):
-            assert type(found) is type(frame)
+            assert type(found) is type(expected)
             assert_frame_equal(found, expected, check_row_order=False)
         else:
             assert found == expected

@@ -16,7 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polars_oner.bins import Bins
+from polars_oner.choice import leave_one_out
 from polars_oner.counts import count_values
+from polars_oner.discretization import discretize
 from polars_oner.errors import (
     ColumnRoleError,
     DtypeError,
@@ -26,13 +29,18 @@ from polars_oner.errors import (
     MissingPackageError,
     OptionError,
 )
+from polars_oner.evaluation import evaluate
 from polars_oner.frame import resolve
-from polars_oner.ranking import OneRule, fit, leave_one_out, rank
+from polars_oner.one_rule import OneRule
+from polars_oner.ranking import fit, rank
 from polars_oner.rule import learn_rule
+from polars_oner.splits import best_split
 from polars_oner.target import class_target
 from polars_oner.typing import TIES, Kind, Ties
+from polars_oner.validation import cross_validate
 from tests import oracle
 from tests.shared import SHARED, needs_shared
+from tests.test_reference import load, reference, target_of
 from tests.textbook import NOMINAL, NUMERIC
 
 WEATHER = pl.DataFrame(NOMINAL)
@@ -232,7 +240,7 @@ def test_leave_one_out_in_closed_form_is_leaving_one_out(
     counts = count_values(frame, roles.features, seen)["x"]
     rule = learn_rule(roles.features[0], counts, seen, min_bucket=min_bucket, ties=ties)
     expected = oracle.leave_one_out(x, y, kind, min_bucket=min_bucket, ties=ties)
-    assert leave_one_out(rule, seen.counts, ties) == expected * len(y)
+    assert leave_one_out(rule.counts, seen.counts, ties) == expected * len(y)
 
 
 # --- significance ---
@@ -416,3 +424,158 @@ def test_targets_of_every_kind_come_back_in_their_dtype(y: pl.Series) -> None:
     told = frame.select(fit(frame, "y", min_bucket=1).predict("y"))
     assert told["y"].dtype == y.dtype
     assert told["y"].to_list() == y.to_list()
+
+
+# --- bins ---
+
+R_RUNS: dict[str, Any] = {
+    "optbin_naive_naomit_FALSE": "naive",
+    "optbin_logreg_naomit_FALSE": "logreg",
+    "optbin_infogain_naomit_FALSE": "infogain",
+}
+
+
+@needs_shared
+@pytest.mark.parametrize(("run", "method"), R_RUNS.items())
+@pytest.mark.parametrize("name", ["weather-numeric", "iris", "labor", "diabetes"])
+def test_rules_of_bins_are_right_as_often_as_r_s(name: str, run: str, method: Any) -> None:
+    """Where the bins are R's, as far as its three digits tell, so are the rules.
+
+    Which cuts differ, and why, stands with the methods.
+    """
+    told = reference()["datasets"][name]["r_oner"][run]["per_attribute"]
+    frame = load(name)
+    n_compared = 0
+    for rule in fit(frame, target_of(name), bins=method, identifiers="keep").rules:
+        if rule.kind == "nominal":
+            assert rule.n_correct == told[rule.feature]["correct"]
+            continue
+        values = frame[rule.feature].drop_nulls()
+        labels = [label for label, _ in told[rule.feature]["rules"] if label.startswith("(")]
+        r_cuts = [float(label.strip("(]").split(",")[1]) for label in labels[:-1]]
+        cuts = rule.table["upper"].drop_nulls().to_list()
+        whole = all(float(f"{value:.3g}") == value for value in values.unique())
+        below = [[(values <= cut).sum() for cut in each] for each in (r_cuts, cuts)]
+        if whole and below[0] == below[1]:
+            n_compared += 1
+            assert rule.n_correct == told[rule.feature]["correct"]
+            assert rule.n_rows == told[rule.feature]["total"]
+    assert n_compared >= 2
+
+
+def test_bins_by_feature_and_ready_made() -> None:
+    frame = pl.DataFrame(NUMERIC)
+    bins = discretize(frame, "play", "humidity", method="width", max_bins=3)
+    assert isinstance(bins, Bins)
+    both: dict[str, Any] = {"humidity": bins, "temperature": "infogain"}
+    choices: list[Any] = [None, bins, both]
+    plain, one, mapped = (
+        {rule.feature: rule for rule in fit(frame, "play", bins=chosen).rules} for chosen in choices
+    )
+    assert one["humidity"].table["upper"][:-1].to_list() == bins.cuts.to_list()
+    assert one["temperature"] == plain["temperature"]
+    assert mapped["humidity"] == one["humidity"]
+    assert mapped["temperature"] != plain["temperature"]
+    assert mapped["outlook"] == plain["outlook"]
+    assert rank(frame.lazy(), "play", bins=bins).collect().equals(rank(frame, "play", bins=bins))
+
+
+def test_holte_s_intervals_by_name_are_those_of_the_walk() -> None:
+    frame = pl.DataFrame(NUMERIC)
+    plain, named = (fit(frame, "play", min_bucket=3), fit(frame, "play", min_bucket=3, bins="1r"))
+    assert named.ranking.equals(plain.ranking)
+
+
+def test_bins_that_do_not_fit() -> None:
+    frame = pl.DataFrame(NUMERIC)
+    bins = discretize(frame, "play", "humidity", special=[95])
+    with pytest.raises(OptionError, match="special codes"):
+        fit(frame, "play", bins=bins)
+    other = discretize(frame.with_columns(pl.col("humidity").cast(pl.Float64)), "play", "humidity")
+    with pytest.raises(DtypeError, match="'humidity' has dtype Int64; its bins were learned on"):
+        fit(frame, "play", bins=other)
+    with pytest.raises(OptionError, match="an ordered feature in bins"):
+        fit(frame, "play", bins={"outlook": "mdl"})
+    with pytest.raises(OptionError, match="method must be one of"):
+        fit(frame, "play", bins="best")  # type: ignore[arg-type]
+
+
+# --- choice by cross-validation ---
+
+
+@needs_shared
+def test_cross_validation_sees_through_a_column_of_names(titanic: pl.DataFrame) -> None:
+    options: dict[str, Any] = {"identifiers": "keep", "folds": 5, "seed": 3}
+    table = rank(titanic, "Survived", choose="cv", **options)
+    validated = cross_validate(titanic, "Survived", **options).by_feature()
+    accuracy = dict(table.select("feature", "cv_accuracy").rows())
+    assert accuracy == pytest.approx(dict(validated.select("feature", "accuracy").rows()))
+    assert table["cv_accuracy"].is_sorted(descending=True)
+    assert table.columns.index("cv_accuracy") == table.columns.index("loo_accuracy") + 1
+    model = fit(titanic, "Survived", choose="cv", **options)
+    assert model.feature == "Sex"
+    assert accuracy["Name"] == pytest.approx(549 / 891)
+    # But for the choice and its column all is as without it.
+    plain = fit(titanic, "Survived", identifiers="keep")
+    assert {rule.feature: rule for rule in model.rules} == {r.feature: r for r in plain.rules}
+    lazy = rank(titanic.lazy(), "Survived", choose="cv", **options)
+    assert lazy.collect_schema() == table.schema
+    assert lazy.collect().equals(table)
+
+
+# --- probabilities ---
+
+
+def test_probabilities_of_models_feed_the_evaluation() -> None:
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    frame = pl.DataFrame(NUMERIC)
+    for model in (fit(frame, "play", min_bucket=3), best_split(frame, "play", "humidity")):
+        proba = model.predict_proba(smoothing=1)
+        told = frame.select(**proba)
+        assert told.columns == ["no", "yes"]
+        assert (told["no"] + told["yes"]).to_list() == pytest.approx([1] * 14)
+        figures = evaluate(frame, model, "play", proba=proba)
+        actual = frame["play"].to_list()
+        assert figures["log_loss"].item() == pytest.approx(log_loss(actual, told.to_numpy()))
+        auc = roc_auc_score([label == "yes" for label in actual], told["yes"].to_list())
+        assert figures["auc"].item() == pytest.approx(auc)
+        assert "auc" in evaluate(frame, model, "play").columns
+
+
+def test_probabilities_without_a_feature_are_the_shares_of_all() -> None:
+    frame = pl.DataFrame({"id": ["a", "b", "c"], "y": ["no", "yes", "yes"]})
+    with pytest.warns(IdentifierWarning):
+        model = fit(frame, "y")
+    assert frame.select(**model.predict_proba()).rows() == [(1 / 3, 2 / 3)] * 3
+    assert frame.select(**model.predict_proba(smoothing=1)).row(0) == (2 / 5, 3 / 5)
+
+
+def test_probabilities_of_a_split() -> None:
+    frame = pl.DataFrame({"x": [1, 1, 1, 5, 5, 5], "y": list("aababb")})
+    split = best_split(frame, "y", "x")
+    asked = pl.DataFrame({"x": [0, 9, None]})
+    assert asked.select(**split.predict_proba()).rows() == [
+        (2 / 3, 1 / 3), (1 / 3, 2 / 3), (1 / 2, 1 / 2)
+    ]  # fmt: skip
+    nominal = best_split(frame, "y", "x", nominal=["x"])
+    asked = pl.DataFrame({"x": [1, 5, 7]})
+    assert asked.select(**nominal.predict_proba(smoothing=1)).rows() == [
+        (3 / 5, 2 / 5), (2 / 5, 3 / 5), (1 / 2, 1 / 2)
+    ]  # fmt: skip
+    constant = best_split(frame.with_columns(x=pl.lit(1)), "y", "x")
+    assert asked.select(**constant.predict_proba()).rows() == [(0.5, 0.5)] * 3
+    number = best_split(frame.with_columns(y=pl.col("x") * 1.5), "y", "x", criterion="variance")
+    assert number.predict_proba() == {}
+
+
+def test_the_warning_points_at_the_caller_s_line(titanic_like: pl.DataFrame) -> None:
+    for call in (fit, lambda frame, target: frame.oner.fit(target)):
+        with pytest.warns(IdentifierWarning) as caught:
+            call(titanic_like, "y")
+        assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.fixture
+def titanic_like() -> pl.DataFrame:
+    return pl.DataFrame({"id": ["a", "b", "c"], "x": [1, 1, 2], "y": ["no", "yes", "yes"]})

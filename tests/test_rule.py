@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polars_oner.counts import count_values
+from polars_oner.errors import OptionError
 from polars_oner.frame import resolve
 from polars_oner.rule import Case, Rule, learn_rule
 from polars_oner.target import class_target
@@ -245,3 +246,112 @@ def test_no_given_cuts_are_one_interval() -> None:
     rule = learn(frame, cuts=pl.Series([], dtype=pl.Float64))
     assert [case.condition for case in rule.cases] == ["any value"]
     assert described(rule) == [("a", 2, 3)]
+
+
+# --- probabilities ---
+
+
+def shares(rule: Rule, frame: pl.DataFrame, **options: Any) -> list[dict[Any, float]]:
+    proba = rule.predict_proba(**options)
+    columns = [frame.select(expression).to_series().to_list() for expression in proba.values()]
+    return [dict(zip(proba, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([None, 1, 2, 3, 5]), st.sampled_from("abc")),
+        min_size=1,
+        max_size=15,
+    ),
+    st.booleans(),
+    st.sampled_from([0.0, 1, 0.5]),
+)
+@settings(max_examples=100, deadline=None)
+def test_probabilities_are_the_shares_of_the_rows_told_apart(
+    rows: list[tuple[int | None, str]], nominal: bool, smoothing: float
+) -> None:
+    frame = pl.DataFrame(rows, schema={"x": pl.Int64, "y": pl.String}, orient="row")
+    rule = learn(frame, nominal=nominal, min_bucket=2)
+    classes = sorted(set(frame["y"]))
+    asked = pl.concat([frame, pl.DataFrame({"x": [None, 4, 99], "y": ["a"] * 3})])
+
+    def case_of(value: int | None) -> int | None:
+        for i, case in enumerate(rule.cases):
+            if value is None or case.is_missing:
+                if value is None and case.is_missing:
+                    return i
+            elif case.values is not None:
+                if case.values == (value,):
+                    return i
+            elif (case.lower is None or case.lower < value) and (
+                case.upper is None or value <= case.upper
+            ):
+                return i
+        return None
+
+    for row, told in zip(asked["x"], shares(rule, asked, smoothing=smoothing), strict=True):
+        case = case_of(row)
+        like = [y for x, y in rows if case is None or case_of(x) == case]
+        n = len(like) + smoothing * len(classes)
+        expected = {label: (like.count(label) + smoothing) / n for label in classes}
+        assert told == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        pl.Series(["u", "1", None, "u"]),
+        pl.Series(["u", "v", None, "u"], dtype=pl.Categorical),
+        pl.Series(["u", "v", None, "u"], dtype=pl.Enum(["v", "u", "w"])),
+        pl.Series([True, False, None, True]),
+        pl.Series([3, -1, None, 3], dtype=pl.Int8),
+        pl.Series([0.5, -0.0, math.nan, 0.5]),
+        pl.Series([1, 2, None, 1], dtype=pl.Int32).cast(pl.Date),
+        pl.Series([None, None, None, None], dtype=pl.String),
+    ],
+    ids=lambda x: str(x.dtype),
+)
+def test_probabilities_by_value_in_every_dtype(x: pl.Series) -> None:
+    frame = pl.DataFrame({"x": x, "y": [1, 2, 3, 2]})
+    rule = learn(frame, nominal=True)
+    told = [tuple(row.values()) for row in shares(rule, frame)]
+    if x.null_count() == 4:
+        assert told == [(0.25, 0.5, 0.25)] * 4
+    else:
+        assert told == [(0.5, 0.5, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.5, 0.5, 0.0)]
+
+
+def test_probabilities_are_named_native_and_stream() -> None:
+    frame = pl.DataFrame({"x": ["u", "v", "u"], "y": ["no", "yes", "yes"]})
+    proba = learn(frame).predict_proba()
+    assert list(proba) == ["no", "yes"]
+    plan = frame.lazy().select(*proba.values())
+    assert plan.collect_schema() == {"no": pl.Float64, "yes": pl.Float64}
+    assert plan.collect(engine="streaming").rows() == [(0.5, 0.5), (0.0, 1.0), (0.5, 0.5)]
+    for expression in proba.values():
+        restored = pl.Expr.deserialize(expression.meta.serialize())
+        assert frame.select(restored).equals(frame.select(expression))
+        assert "python" not in expression.meta.tree_format(return_as_string=True).lower()
+    with pytest.raises(pl.exceptions.PolarsError):
+        pl.DataFrame({"x": [1]}).select(proba["no"])
+
+
+def test_an_interval_without_training_rows_has_the_shares_of_all() -> None:
+    frame = pl.DataFrame({"x": [1, 1, 1, 9], "y": ["a", "a", "b", "b"]})
+    rule = learn(frame, cuts=pl.Series([3, 6]))
+    told = shares(rule, pl.DataFrame({"x": [1, 5, 9]}))
+    assert told == [{"a": 2 / 3, "b": 1 / 3}, {"a": 0.5, "b": 0.5}, {"a": 0.0, "b": 1.0}]
+
+
+def test_probabilities_of_many_intervals() -> None:
+    frame = pl.DataFrame({"x": range(200), "y": [i % 2 for i in range(200)]})
+    rule = learn(frame, min_bucket=1)
+    assert rule.n_cases == 200
+    assert [told[1] for told in shares(rule, frame)] == frame["y"].to_list()
+
+
+@pytest.mark.parametrize("smoothing", [-1, math.inf, math.nan, "1", True])
+def test_bad_smoothing(smoothing: Any) -> None:
+    rule = learn(pl.DataFrame({"x": [1, 2], "y": [0, 1]}))
+    with pytest.raises(OptionError, match="smoothing must be a finite number of at least 0"):
+        rule.predict_proba(smoothing=smoothing)
