@@ -20,6 +20,9 @@ Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _ALL_BUT_SIGN = np.int64(np.iinfo(np.int64).max)
+_SHORT_STRETCH = 2.0**-12
+"""Closed stretches between open cells with less than this share of the rows stay open."""
+
 _FEW_RUNS = 8
 """Up to this many runs of open cells are tested one by one, more by a search."""
 
@@ -269,9 +272,13 @@ class Axis:
     def close(self, is_open: pl.Series, longest: float) -> None:
         """Keep the marked cells open, close the others, and join neighbours of one kind.
 
-        Open runs have at most about ``longest`` rows, closed stretches any number.
+        Open runs have at most about ``longest`` rows, closed stretches any number. A closed stretch
+        of few rows between open cells stays open: to count it is cheaper than to step over it.
         """
-        cells = self.cells.with_columns(open=is_open)
+        cells = self.cells.with_columns(open=is_open).with_columns(stretch=_c("open").rle_id())
+        inner = (_c("stretch") > 0) & (_c("stretch") < _c("stretch").max())
+        is_short = _c("rows").sum().over("stretch") <= _c("rows").sum() * _SHORT_STRETCH
+        cells = cells.with_columns(open=_c("open") | (inner & is_short)).drop("stretch")
         portion = (_c("rows").cum_sum() / longest).floor()
         # A cell fuller than that stays by itself: together with others it might never get narrower.
         alone = pl.when(_c("open") & (_c("rows") > longest)).then(pl.int_range(pl.len()))

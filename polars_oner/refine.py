@@ -61,6 +61,9 @@ _SLACK = 1e-9
 """Bounds are rounded: within this share of the unsplit score they count as reached."""
 
 
+Statistic = npt.NDArray[np.int64] | npt.NDArray[np.float64] | None
+
+
 def split_counts(
     frame: pl.DataFrame | pl.LazyFrame,
     searches: Mapping[Column, Search],
@@ -198,12 +201,13 @@ class _Refinement:
             parts = pl.collect_all(plans, engine="in-memory")
             for tally, part in zip(tallies.values(), parts, strict=True):
                 tally.add(part)
+            statistics = self._statistics(batch)
             for axis in axes:
                 values = batch[self.names[axis.feature]].to_numpy()
                 if axis.feature not in bins:
                     bins[axis.feature] = choose_bins(_sample(values), self._n_bins())
                     sums[axis.feature] = self._no_sums(bins[axis.feature].n)
-                self._add(sums[axis.feature], bins[axis.feature](values), batch)
+                self._add(sums[axis.feature], bins[axis.feature](values), statistics)
 
         columns = [as_float(axis.feature).alias(self.names[axis.feature]) for axis in axes]
         columns += [column(feature.name).alias(self.names[feature]) for feature in plain]
@@ -222,9 +226,10 @@ class _Refinement:
         sums = {feature: self._no_sums(finer.n) for feature, finer in bins.items()}
 
         def consume(batch: pl.DataFrame) -> None:
+            statistics = self._statistics(batch)
             for feature, finer in bins.items():
                 places = finer(batch[self.names[feature]].to_numpy())
-                self._add(sums[feature], places, batch)
+                self._add(sums[feature], places, statistics)
 
         columns = [as_float(feature).alias(self.names[feature]) for feature in bins]
         self._pass(columns, consume, "dividing bins", _BATCH_ROWS)
@@ -303,20 +308,29 @@ class _Refinement:
         whole = isinstance(self.target, ClassTarget) and not self.is_weighted
         return np.zeros((n_bins + 1, n_columns), dtype=np.int64 if whole else np.float64)
 
-    def _add(self, sums: npt.NDArray[np.float64], places: Codes, batch: pl.DataFrame) -> None:
+    def _add(
+        self, sums: npt.NDArray[np.float64], places: Codes, statistics: list[Statistic]
+    ) -> None:
         """Add a batch's statistics to the sums of the bins that its rows lie in."""
         n_rows, n_columns = sums.shape
-        weight = batch["n"].to_numpy() if self.is_weighted else None
         if self.measure.by_class:
             # One bincount over bin and class together.
-            places = places * n_columns
-            places += batch["class"].to_numpy()
+            codes, weight = statistics
+            assert codes is not None
+            places *= n_columns
+            np.add(places, codes, out=places, casting="unsafe")
             counts = np.bincount(places, weight, minlength=n_rows * n_columns)
             sums += counts.reshape(n_rows, n_columns)
             return
-        for i, name in enumerate(self.measure.sums):
-            values = weight if name == "n" else batch[name].to_numpy()
+        for i, values in enumerate(statistics):
             sums[:, i] += np.bincount(places, values, minlength=n_rows)
+
+    def _statistics(self, batch: pl.DataFrame) -> list[Statistic]:
+        """Give a batch's classes and weights, or weights and moments; no weights without weights."""
+        weight = batch["n"].to_numpy() if self.is_weighted else None
+        if self.measure.by_class:
+            return [batch["class"].to_numpy().astype(np.int64), weight]
+        return [weight, batch["s"].to_numpy(), batch["q"].to_numpy()]
 
     def _best_of(self, tables: Mapping[str, pl.DataFrame]) -> float:
         """Give the lowest score among the features that were counted by value."""

@@ -29,6 +29,7 @@ from polars_oner.errors import (
     WeightError,
 )
 from tests import strategies
+from tests.plans import nodes_that_hold_a_column
 from tests.shared import SHARED, needs_shared
 
 OPS = ("<=", ">")
@@ -280,12 +281,6 @@ def test_several_features_from_one_pass() -> None:
     assert together.row(0) == (0, 0, 1, 0, 0)
     lazily = discretize(data.lazy(), "y", names, min_bucket=1)
     assert lazily == found
-
-
-def nodes_that_hold_a_column(query: pl.LazyFrame) -> list[str]:
-    """List the nodes of the physical plan that the streaming engine draws as fallbacks, in red."""
-    dot = query.show_graph(engine="streaming", plan_stage="physical", raw_output=True, show=False)
-    return [line for line in str(dot).splitlines() if 'fillcolor="0.0 ' in line]
 
 
 def test_the_expression_streams_and_holds_no_python(tmp_path: Any) -> None:

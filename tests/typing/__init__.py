@@ -1,0 +1,1 @@
+"""Files that only the type checker runs: what it must accept, infer and refuse."""
