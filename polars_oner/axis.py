@@ -18,6 +18,8 @@ from polars_oner.frame import Column, canonical_dtype, column
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int32]
+"""Numbers of bins."""
 
 _ALL_BUT_SIGN = np.int64(np.iinfo(np.int64).max)
 _SHORT_STRETCH = 2.0**-12
@@ -62,7 +64,7 @@ class Bins(Protocol):
     def n(self) -> int:
         """Number of bins."""
 
-    def __call__(self, values: Floats) -> Codes:
+    def __call__(self, values: Floats) -> Places:
         """Give the bin of each value; 0 for missing values and those outside all bins."""
 
     def ranges(self, bins: Codes) -> tuple[Codes, Codes]:
@@ -77,16 +79,16 @@ class EqualWidth:
     scale: float
     n: int
 
-    def __call__(self, values: Floats) -> Codes:
+    def __call__(self, values: Floats) -> Places:
         """Give the bin of each value; every step of the formula keeps the order of its input."""
         with np.errstate(over="ignore"):
-            z = values - self.low
+            z = values - (self.low - 1.0 / self.scale)
             z *= self.scale
-        z += 1.0
         np.clip(z, 1.0, self.n, out=z)
         # NaN goes through all of it and becomes 0 here.
         np.fmax(z, 0.0, out=z)
-        return z.astype(np.int64)
+        # Processors turn floats into many 32-bit integers at a time, into 64-bit ones often not.
+        return z.astype(np.int32)
 
     def ranges(self, bins: Codes) -> tuple[Codes, Codes]:
         """Give the smallest and the largest code of each bin."""
@@ -136,12 +138,13 @@ class CodeRanges:
         sizes = (width >> shift).astype(np.int64) + 1
         return cls(low, high, shift, 1 + np.cumsum(sizes) - sizes)
 
-    def __call__(self, values: Floats) -> Codes:
+    def __call__(self, values: Floats) -> Places:
         """Give the bin of each value, 0 outside the runs."""
         codes = encode(values)
         run = np.searchsorted(self.low, codes, side="right") - 1
         inside = (run >= 0) & (codes <= self.high[run])
-        return np.where(inside, self.first[run] + self._offset(codes, run), 0)
+        places = np.where(inside, self.first[run] + self._offset(codes, run), 0)
+        return places.astype(np.int32)
 
     def ranges(self, bins: Codes) -> tuple[Codes, Codes]:
         """Give the smallest and the largest code of each bin."""

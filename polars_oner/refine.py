@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_oner.axis import Axis, Bins, Codes, as_float, choose_bins
+from polars_oner.axis import Axis, Bins, Places, as_float, choose_bins
 from polars_oner.bounds import class_bound, number_bound
 from polars_oner.counts import Tally, count_plan, count_values, measure_of, shared_pass
 from polars_oner.criteria import TIE, ClassCriterion, NumberCriterion
@@ -61,7 +62,7 @@ _SLACK = 1e-9
 """Bounds are rounded: within this share of the unsplit score they count as reached."""
 
 
-Statistic = npt.NDArray[np.int64] | npt.NDArray[np.float64] | None
+Statistic = npt.NDArray[Any] | None
 
 
 def split_counts(
@@ -309,7 +310,7 @@ class _Refinement:
         return np.zeros((n_bins + 1, n_columns), dtype=np.int64 if whole else np.float64)
 
     def _add(
-        self, sums: npt.NDArray[np.float64], places: Codes, statistics: list[Statistic]
+        self, sums: npt.NDArray[np.float64], places: Places, statistics: list[Statistic]
     ) -> None:
         """Add a batch's statistics to the sums of the bins that its rows lie in."""
         n_rows, n_columns = sums.shape
@@ -318,7 +319,7 @@ class _Refinement:
             codes, weight = statistics
             assert codes is not None
             places *= n_columns
-            np.add(places, codes, out=places, casting="unsafe")
+            places += codes
             counts = np.bincount(places, weight, minlength=n_rows * n_columns)
             sums += counts.reshape(n_rows, n_columns)
             return
@@ -329,7 +330,7 @@ class _Refinement:
         """Give a batch's classes and weights, or weights and moments; no weights without weights."""
         weight = batch["n"].to_numpy() if self.is_weighted else None
         if self.measure.by_class:
-            return [batch["class"].to_numpy().astype(np.int64), weight]
+            return [batch["class"].to_numpy().astype(np.int32), weight]
         return [weight, batch["s"].to_numpy(), batch["q"].to_numpy()]
 
     def _best_of(self, tables: Mapping[str, pl.DataFrame]) -> float:

@@ -198,8 +198,10 @@ def same_table(exhaustive: pl.DataFrame, refined: pl.DataFrame, *, exact: bool) 
     assert_frame_equal(exhaustive.drop(numbers), refined.drop(numbers))
     # Sums are rounded by the spread of the whole target, whatever that of a side is.
     before = exhaustive.select((pl.col("score") + pl.col("gain")).max()).item() or 0.0
-    near = {"rel_tol": TOLERANCE, "abs_tol": TOLERANCE + ROUNDING * before}
-    assert_frame_equal(exhaustive.select(numbers), refined.select(numbers), **near)
+    absolute = TOLERANCE + ROUNDING * before
+    assert_frame_equal(
+        exhaustive.select(numbers), refined.select(numbers), rel_tol=TOLERANCE, abs_tol=absolute
+    )
 
 
 def same_split(exhaustive: po.Split, refined: po.Split, *, exact: bool) -> None:
