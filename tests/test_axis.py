@@ -75,7 +75,7 @@ def holds_what_it_says(bins: Bins, values: Any, *, whole: bool = True) -> None:
     assert places.max() <= bins.n
     assert places.min() >= (1 if whole else 0)
     taken = np.unique(places[places > 0])
-    low, high = bins.ranges(taken)
+    low, high = bins.ranges(taken.astype(np.int64))
     assert (low <= high).all()
     assert (high[:-1] < low[1:]).all()
     codes = to_codes(x)
