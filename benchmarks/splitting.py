@@ -60,23 +60,15 @@ def ours(
 
     def run(state: Input) -> Any:
         frame, names = state
-        if not every:
-            return polars_oner.best_split(
-                frame, target, names, criterion=criterion, strategy=strategy
-            )
-        if isinstance(frame, pl.DataFrame):
-            return polars_oner.best_splits(
-                frame, target, names, criterion=criterion, strategy=strategy
-            )
-        # From a LazyFrame comes a plan, which is no answer yet.
-        plan = polars_oner.best_splits(frame, target, names, criterion=criterion, strategy=strategy)
-        return plan.collect(engine="streaming")
+        return polars_oner.best_split(
+            frame, target, names, criterion=criterion, ranking=every, strategy=strategy
+        )
 
     return Contender(
         name,
         lambda source: _input(source, memory, features, target),
         run,
-        _every_split if every else _one_split,
+        (lambda split: _every_split(split.ranking)) if every else _one_split,
         role=role,
         package=OURS,
         cap=cap,

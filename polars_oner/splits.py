@@ -149,7 +149,10 @@ def split_scores(
     Notes
     -----
     The sets of a nominal feature with more than two classes are tried exhaustively up to 12 values
-    (2047 sets), each value against the rest beyond.
+    (2047 sets), each value against the rest beyond. Of a set and its complement one is tried: the one
+    that holds the first value, or with two classes or a number target the one of lower mean goes
+    left. With ``missing="left"`` or ``"right"`` the other would put the missing rows with the other
+    values; ``"best"`` tries both.
 
     Examples
     --------
@@ -324,7 +327,9 @@ def best_split(
     -------
     Split
         The best split; one without a feature, which predicts the default, if no feature has a
-        candidate. Equal scores: the earlier column, in it the smallest threshold.
+        candidate. Equal scores: the earlier column, in it the smallest threshold. A column that
+        names each row splits the training rows perfectly and no others: name the features, or let
+        `fit` find such columns.
 
     Raises
     ------
