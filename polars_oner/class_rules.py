@@ -168,6 +168,11 @@ class ClassRules(Model):
     def _default(self) -> int:
         return int(tie_order(self.class_counts.to_numpy(), "frequent")[0])
 
+    @property
+    def tested(self) -> tuple[Column, ...]:
+        """The columns that the prediction reads, as they were learned."""
+        return tuple(Column(test.feature, test.dtype, test.kind) for test in self.tests)
+
     def predict(self, name: str = "prediction") -> pl.Expr:
         """Give the expression that predicts: the class with the most matching tests.
 

@@ -111,6 +111,11 @@ class WeightError(OneRError):
             f"weights column {name!r} has {n_bad} values that are missing, negative or not finite"
         )
 
+    @classmethod
+    def from_dtype(cls, name: str, dtype: pl.DataType) -> WeightError:
+        """Say that a column of this dtype holds no weights."""
+        return cls(f"weights column {name!r} has dtype {dtype}; weights are numbers")
+
 
 class MissingPackageError(OneRError, ImportError):
     """An optional package is needed for what was asked."""

@@ -17,7 +17,6 @@ from polars_oner.class_rules import ClassRules, class_rules
 from polars_oner.discretizers import Method
 from polars_oner.evaluation import (
     Model,
-    Predictor,
     Probabilities,
     Task,
     class_report,
@@ -26,7 +25,7 @@ from polars_oner.evaluation import (
 )
 from polars_oner.learning import BinsChoice
 from polars_oner.one_rule import OneRule
-from polars_oner.prediction import predict
+from polars_oner.prediction import Predictor, predict
 from polars_oner.ranking import fit, rank
 from polars_oner.significance import split_significance
 from polars_oner.split import Split

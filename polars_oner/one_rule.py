@@ -93,6 +93,11 @@ class OneRule(Model):
         n_default: int | float = self.class_counts[self.rules[0].default]
         return n_default / self.n_rows
 
+    @property
+    def tested(self) -> tuple[Column, ...]:
+        """The columns that the prediction reads, as they were learned."""
+        return () if self.rule is None else self.rule.tested
+
     def predict(self, name: str = "prediction") -> pl.Expr:
         """Give the expression that predicts, in the target's dtype; see `Rule.predict`."""
         if self.rule is not None:

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from polars_oner.evaluation import Predictor
-from polars_oner.frame import as_lazy, require_column
+from typing import Protocol
+
+import polars as pl
+
+from polars_oner.expression import check_dtype
+from polars_oner.frame import Column, as_lazy
 from polars_oner.typing import FrameT
+
+
+class Predictor(Protocol):
+    """What prediction asks of a model: its expression, and the columns that this reads."""
+
+    @property
+    def tested(self) -> tuple[Column, ...]:
+        """The columns, as they were learned."""
+
+    def predict(self, name: str = ...) -> pl.Expr:
+        """Give the predicted target value, under the given name."""
 
 
 def predict(frame: FrameT, model: Predictor, *, name: str = "prediction") -> FrameT:
@@ -29,6 +44,9 @@ def predict(frame: FrameT, model: Predictor, *, name: str = "prediction") -> Fra
     ------
     MissingColumnError
         The frame lacks a column that the model tests; raised before any data is read.
+    DtypeError
+        A column has another dtype than it was learned on, and one in which the model's values would
+        mean nothing; raised before any data is read.
 
     Examples
     --------
@@ -47,8 +65,5 @@ def predict(frame: FrameT, model: Predictor, *, name: str = "prediction") -> Fra
     │ 1      ┆ low        │
     └────────┴────────────┘
     """
-    prediction = model.predict(name)
-    schema = as_lazy(frame).collect_schema()
-    for column in prediction.meta.root_names():
-        require_column(schema, column)
-    return frame.with_columns(prediction)
+    check_dtype(as_lazy(frame).collect_schema(), model.tested)
+    return frame.with_columns(model.predict(name))

@@ -107,6 +107,8 @@ def split_counts(
         for feature, search in searches.items()
         if strategy != "exhaustive" and _can_be_binned(feature, search, target)
     ]
+    if weights is not None and _is_unbounded(as_lazy(frame).collect_schema()[weights], searches):
+        binned = []
     if strategy == "auto" and target.n_rows <= _FEW_ROWS:
         binned = []
     plain = [feature for feature in searches if feature not in binned]
@@ -125,6 +127,12 @@ def _can_be_binned(feature: Column, search: Search, target: ClassTarget | Number
     if feature.kind != "ordered" or isinstance(feature.dtype, (pl.Enum, pl.Boolean)):
         return False
     return isinstance(target, NumberTarget) or len(target.classes) <= _MOST_CLASSES
+
+
+def _is_unbounded(weight: pl.DataType, searches: Mapping[Column, Search]) -> bool:
+    """Tell whether sides may weigh less than one row, where `std` with ddof 1 is not concave."""
+    is_whole = weight.is_integer() or isinstance(weight, pl.Boolean)
+    return not is_whole and any(search.criterion.name == "std" for search in searches.values())
 
 
 class _Refinement:

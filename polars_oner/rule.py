@@ -180,6 +180,11 @@ class Rule(Model):
         missing = self.table.filter("is_missing")["class"]
         return int(missing[0]) if len(missing) else self.default
 
+    @property
+    def tested(self) -> tuple[Column, ...]:
+        """The columns that the prediction reads, as they were learned."""
+        return (Column(self.feature, self.dtype, self.kind),)
+
     def predict(self, name: str = "prediction") -> pl.Expr:
         """Give the expression that applies the rule: the class of each row, in the target's dtype.
 

@@ -242,6 +242,15 @@ class Split(Model):
         """
         return self._decide(pl.Series([True, False, None], dtype=pl.Boolean)).alias(name)
 
+    @property
+    def tested(self) -> tuple[Column, ...]:
+        """The columns that the prediction reads, as they were learned."""
+        if self.feature is None or self.dtype is None:
+            return ()
+        return (
+            Column(self.feature, self.dtype, "ordered" if self.kind == "ordered" else "nominal"),
+        )
+
     def predict(self, name: str = "prediction") -> pl.Expr:
         """Give the prediction: the majority class or the mean of the side a row goes to.
 
@@ -297,12 +306,10 @@ class Split(Model):
 
     def _decide(self, outcomes: pl.Series) -> pl.Expr:
         """Map a row to the outcome of the left, of the right, or of neither."""
-        if self.feature is None or self.dtype is None:
+        if not self.tested:
             # As many values as the frame has rows, also where nothing else is selected.
             return pl.repeat(pl.lit(outcomes[_DEFAULT], dtype=outcomes.dtype), pl.len())
-        feature = Column(
-            self.feature, self.dtype, "ordered" if self.kind == "ordered" else "nominal"
-        )
+        (feature,) = self.tested
         missing = {"left": _LEFT, "right": _RIGHT, None: _DEFAULT}[self.missing_goes]
         if self.left_values is not None and self.right_values is not None:
             codes = [_LEFT] * len(self.left_values) + [_RIGHT] * len(self.right_values)
@@ -311,7 +318,7 @@ class Split(Model):
                 feature, values, codes, outcomes, missing=missing, default=_DEFAULT
             )
         if self.neighbours is None:
-            cuts, codes = pl.Series([], dtype=self.dtype), [_LEFT]
+            cuts, codes = pl.Series([], dtype=feature.dtype), [_LEFT]
         else:
             cuts, codes = _cut_series(self.neighbours, self.cut), [_LEFT, _RIGHT]
         return predict_intervals(feature, cuts, codes, outcomes, missing=missing)

@@ -133,6 +133,8 @@ def row_weight(schema: pl.Schema, weights: str | None) -> pl.Expr:
     """Give the expression for a row's weight, 1 without weights: Int64 if whole, else Float64."""
     if weights is None:
         return pl.lit(1, pl.Int64)
+    if not (schema[weights].is_numeric() or isinstance(schema[weights], pl.Boolean)):
+        raise WeightError.from_dtype(weights, schema[weights])
     whole = schema[weights].is_integer() or isinstance(schema[weights], pl.Boolean)
     return column(weights).cast(pl.Int64 if whole else pl.Float64)
 

@@ -59,7 +59,7 @@ ALLOWED = {
         "typing"
     ),
     "validation": "choice errors folds frame held_out learning report serialize target typing",
-    "prediction": "evaluation frame typing",
+    "prediction": "expression frame typing",
     "namespaces": (
         "bins class_rules discretization discretizers evaluation impurity learning one_rule prediction "
         "ranking significance split splits typing validation"

@@ -8,6 +8,7 @@ import datetime as dt
 import json
 import math
 import pickle
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -209,3 +210,19 @@ def test_text_table_and_html() -> None:
     ranked = po.best_split(frame, "y", ranking=True)
     assert ranked.ranking is not None
     assert ranked.ranking.equals(po.best_splits(frame, "y"))
+
+
+@pytest.mark.parametrize("learn", [po.best_split, po.fit, po.class_rules])
+def test_predicting_on_another_dtype_names_the_column(learn: Callable[..., Any]) -> None:
+    model = learn(pl.DataFrame({"x": [1, 2, 3, 4], "y": ["a", "a", "b", "b"]}), "y")
+    frame = pl.DataFrame({"x": ["1", "2"]})
+    with pytest.raises(po.DtypeError, match=r"column 'x' has dtype String.*learned on Int64"):
+        po.predict(frame, model)
+    with pytest.raises(po.DtypeError, match=r"column 'x' has dtype String"):
+        po.predict(frame.lazy(), model)
+
+
+def test_text_is_no_weight() -> None:
+    frame = pl.DataFrame({"x": [1, 2], "y": ["a", "b"], "w": ["1", "2"]})
+    with pytest.raises(po.WeightError, match="'w' has dtype String"):
+        po.best_splits(frame, "y", weights="w")
