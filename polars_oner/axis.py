@@ -50,11 +50,14 @@ _FIRST, _LAST = (int(code) for code in encode(np.array([-np.inf, np.inf])))
 
 
 def as_float(feature: Column, values: pl.Expr | None = None) -> pl.Expr:
-    """Give an ordered feature as Float64, NaN where it is missing; never reverses an order."""
+    """Give an ordered feature as Float64, which never reverses an order.
+
+    Missing values stay null or NaN; both are NaN to numpy.
+    """
     values = column(feature.name) if values is None else values
     if feature.dtype.is_temporal():
         values = values.to_physical()
-    return values.cast(pl.Float64).fill_null(float("nan"))
+    return values.cast(pl.Float64)
 
 
 class Bins(Protocol):

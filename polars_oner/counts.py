@@ -23,7 +23,7 @@ from polars_oner.typing import Engine
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-_BATCH_CELLS = 1 << 22
+_BATCH_CELLS = 1 << 23
 """A batch of a shared pass holds about this many cells, so that wide tables stay in bounds."""
 
 _LONGEST_BATCH = 1 << 20
@@ -171,7 +171,6 @@ def shared_pass(
     *,
     n_columns: int,
     n_rows: float | None = None,
-    longest: int = _LONGEST_BATCH,
     label: str = "pass",
     engine: Engine = "auto",
     progress: bool = False,
@@ -188,8 +187,6 @@ def shared_pass(
         How wide the batches are; sets how many rows one holds.
     n_rows
         How many rows are to come, if known; for the progress bar.
-    longest
-        Rows that a batch may have at most.
     label
         What the progress bar calls this pass.
     engine
@@ -202,7 +199,7 @@ def shared_pass(
     MissingPackageError
         Progress is asked for and tqdm is not installed.
     """
-    length = min(max(_BATCH_CELLS // max(n_columns, 1), _SHORTEST_BATCH), longest)
+    length = min(max(_BATCH_CELLS // max(n_columns, 1), _SHORTEST_BATCH), _LONGEST_BATCH)
     batches = rows.collect_batches(chunk_size=length, maintain_order=False, engine=engine)
     with progress_bar(n_rows, label) if progress else nullcontext() as bar:
         for batch in batches:

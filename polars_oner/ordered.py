@@ -20,7 +20,7 @@ import polars as pl
 
 from polars_oner.axis import Bins, CodeRanges, Codes, as_float, choose_bins, decode, encode
 from polars_oner.counts import Measure, Tally, count_plan, measure_of, progress_bar, shared_pass
-from polars_oner.frame import Column, as_lazy, column
+from polars_oner.frame import Column, as_lazy, column, is_missing
 from polars_oner.target import ClassTarget, NumberTarget, row_weight, with_target
 from polars_oner.typing import Engine
 
@@ -238,7 +238,7 @@ class _Axis:
         place = as_float(self.feature)
         inside = place.is_between(start, end)
         if with_missing:
-            inside |= place.is_nan()
+            inside |= is_missing(place, pl.Float64())
         # One group-by: adding up the tables of batches would take twice the time and memory.
         plan = count_plan(self.source.rows.filter(inside), self.feature, self.source.measure)
         return plan.collect(engine=self.source.engine)

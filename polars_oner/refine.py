@@ -42,12 +42,6 @@ _MOST_CELLS = 1 << 21
 _OPEN_ROWS = 1 << 22
 """Rows in open bins that one pass may count by value, over all features; more are divided first."""
 
-_BATCH_ROWS = 1 << 17
-"""Rows of a batch: its columns should stay in the processor's cache."""
-
-_LONG_BATCH_ROWS = 1 << 20
-"""Rows of a batch that is grouped: a group-by has its price per call."""
-
 _GATHERED_ROWS = 1 << 18
 """Rows gathered for one axis before they are grouped."""
 
@@ -220,8 +214,7 @@ class _Refinement:
 
         columns = [as_float(axis.feature).alias(self.names[axis.feature]) for axis in axes]
         columns += [column(feature.name).alias(self.names[feature]) for feature in plain]
-        # A group-by has its price per batch, bins want theirs to stay in the processor's cache.
-        self._pass(columns, consume, "counting bins", _LONG_BATCH_ROWS if plain else _BATCH_ROWS)
+        self._pass(columns, consume, "counting bins")
         for axis in axes:
             axis.fill(bins[axis.feature], sums[axis.feature])
         return {
@@ -241,7 +234,7 @@ class _Refinement:
                 self._add(sums[feature], places, statistics)
 
         columns = [as_float(feature).alias(self.names[feature]) for feature in bins]
-        self._pass(columns, consume, "dividing bins", _BATCH_ROWS)
+        self._pass(columns, consume, "dividing bins")
         for axis in axes:
             axis.fill(bins[axis.feature], sums[axis.feature])
 
@@ -259,7 +252,8 @@ class _Refinement:
         def consume(batch: pl.DataFrame) -> None:
             for axis, runs in chunk.items():
                 name = self.names[axis.feature]
-                inside = np.flatnonzero(axis.inside(runs, batch[f"{name}_place"].to_numpy()))
+                place = batch[f"{name}_place"] if f"{name}_place" in batch.columns else batch[name]
+                inside = np.flatnonzero(axis.inside(runs, place.to_numpy()))
                 if len(inside) or not (gathered[axis] or tallies[axis].parts):
                     gathered[axis].append(batch.select(*keys, name)[inside])
                 if sum(part.height for part in gathered[axis]) > _GATHERED_ROWS:
@@ -268,11 +262,10 @@ class _Refinement:
         columns = []
         for axis in chunk:
             name = self.names[axis.feature]
-            columns += [
-                column(axis.feature.name).alias(name),
-                as_float(axis.feature).alias(f"{name}_place"),
-            ]
-        self._pass(columns, consume, "counting values", _BATCH_ROWS)
+            columns.append(column(axis.feature.name).alias(name))
+            if not isinstance(axis.feature.dtype, pl.Float64):
+                columns.append(as_float(axis.feature).alias(f"{name}_place"))
+        self._pass(columns, consume, "counting values")
         for axis, runs in chunk.items():
             if gathered[axis]:
                 count(axis)
@@ -283,14 +276,12 @@ class _Refinement:
         columns: list[pl.Expr],
         consume: Callable[[pl.DataFrame], None],
         label: str,
-        longest: int,
     ) -> None:
         shared_pass(
             self.rows.select(*self.per_row, *columns),
             consume,
             n_columns=len(columns) + len(self.per_row),
             n_rows=self.target.n_rows,
-            longest=longest,
             label=label,
             engine=self.engine,
             progress=self.progress,

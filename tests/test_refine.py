@@ -10,9 +10,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,19 @@ from polars_oner.typing import CLASS_CRITERIA, MISSING, NUMBER_CRITERIA, STRATEG
 
 ALL_CRITERIA = (*CLASS_CRITERIA, *NUMBER_CRITERIA)
 TOLERANCE = 1e-9
-ROUNDING = 1e-8
+ROUNDING = 1e-7
+
+
+def in_batches(
+    most: int, rows: pl.LazyFrame, consume: Callable[[pl.DataFrame], None], **options: Any
+) -> None:
+    """Run a pass in batches of a few rows."""
+
+    def piece_by_piece(batch: pl.DataFrame) -> None:
+        for piece in batch.iter_slices(most) if batch.height else [batch]:
+            consume(piece)
+
+    counts.shared_pass(rows, piece_by_piece, **options)
 
 
 @contextmanager
@@ -47,7 +60,7 @@ def sizes(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(refine, "_OPEN_ROWS", open_rows)
         patch.setattr(refine, "_STACK_ROWS", stack_rows)
-        patch.setattr(refine, "_BATCH_ROWS", batch_rows)
+        patch.setattr(refine, "shared_pass", partial(in_batches, batch_rows))
         patch.setattr(refine, "_BLOCK", block)
         patch.setattr(refine._Refinement, "_n_bins", lambda self: n_bins)
         patch.setattr(axis, "_FEW_RUNS", few_runs)
