@@ -176,8 +176,8 @@ def choose_bins(sample: Floats, n: int) -> Bins:
         return _with_tails(int(codes[0]), int(codes[-1]), n)
     candidates: list[Bins] = []
     for share in (0.0, 0.001):
-        low, high = np.quantile(finite, [share, 1 - share])
-        with np.errstate(over="ignore", divide="ignore"):
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            low, high = np.quantile(finite, [share, 1 - share])
             scale = (n - 2) / (high - low)
         if np.isfinite(scale) and scale > 0:
             candidates.append(EqualWidth(float(low), float(scale), n))

@@ -64,12 +64,13 @@ class ClassCriterion:
         ``n - max(c)``.
         """
         if self.name == "gini":
-            return pl.when(n > 0).then((n * n - terms) / n).otherwise(0.0)
+            # Float weights may leave a pure side a rounding below 0.
+            return pl.when(n > 0).then(((n * n - terms) / n).clip(lower_bound=0)).otherwise(0.0)
         if self.name == "entropy":
             bits = self.term(n, total) - terms
             # Logarithms of equal counts may differ in their last bit: no mass is smaller than that.
             return pl.when(bits > _NOISE).then(bits * (total / _FIXED_POINT)).otherwise(0.0)
-        return (n - terms).cast(pl.Float64)
+        return (n - terms).cast(pl.Float64).clip(lower_bound=0)
 
     def side_mass(self, counts: list[pl.Expr], total: pl.Expr) -> pl.Expr:
         """Give the mass of a side whose class counts stand in columns of their own."""

@@ -113,6 +113,14 @@ def test_bins_tell_most_values_of_a_sample_apart() -> None:
         assert len(np.unique(bins(distinct))) > 0.02 * len(distinct)
 
 
+def test_a_sample_wider_than_a_float_can_say() -> None:
+    # The gap between the two largest values overflows.
+    for sample in ([-1.7e308, 1.7e308], [-1.7e308, -1.6e308, *[1.7e308, 1.6e308] * 2, 0.0]):
+        bins = choose_bins(array(sample), 64)
+        holds_what_it_says(bins, sample)
+        assert len(np.unique(bins(array(sample)))) > 1
+
+
 def test_equal_width_steps_over_overflow() -> None:
     bins = EqualWidth(-1.7e308, 1e-300, 100)
     assert bins(array([-math.inf, -1.7e308, 1.7e308, math.inf])).tolist() == [1, 1, 100, 100]

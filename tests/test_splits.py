@@ -334,6 +334,16 @@ def test_one_class_gains_nothing() -> None:
         assert (row["condition"], row["score"], row["gain"]) == ("x <= 1", 0.0, 0.0)
 
 
+@pytest.mark.parametrize("criterion", CLASS_CRITERIA)
+def test_one_class_with_weights_that_round(criterion: CriterionName) -> None:
+    frame = pl.DataFrame({"x": [1, 2, 3, 4], "y": [1] * 4, "w": [1.1, 2.2, 3.3, 7.7]})
+    for rows in (frame, frame.reverse()):
+        (row,) = po.best_splits(rows, "y", criterion=criterion, weights="w").rows(named=True)
+        assert row["reason"] is None
+        assert row["score"] == pytest.approx(0.0, abs=1e-15)
+        assert row["score"] >= 0
+
+
 def test_a_weight_of_zero_is_an_absent_row() -> None:
     frame = pl.DataFrame({"x": [1, 2, 3, 9], "y": [0, 0, 1, 0], "w": [1, 1, 1, 0]})
     table = po.best_splits(frame, "y", weights="w")
