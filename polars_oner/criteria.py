@@ -43,11 +43,13 @@ class ClassCriterion:
 
     name: CriterionName
     reduce: Literal["sum", "max"]
+    wide: bool = False
+    """Square counts in 128 bits: whole weights may sum to more than 64 bits can square."""
 
     def term(self, count: pl.Expr, total: pl.Expr) -> pl.Expr:
         """Give the contribution of one class: of its ``count`` on the side, of ``total`` rows in all."""
         if self.name == "gini":
-            return count * count
+            return self._squarable(count) * count
         if self.name == "entropy":
             # p log2 p in fixed point: summed as integers, the terms cannot drift.
             # Polars divides by a constant and by a column in two ways; a product is one.
@@ -65,12 +67,16 @@ class ClassCriterion:
         """
         if self.name == "gini":
             # Float weights may leave a pure side a rounding below 0.
-            return pl.when(n > 0).then(((n * n - terms) / n).clip(lower_bound=0)).otherwise(0.0)
+            mixed = self._squarable(n) * n - terms
+            return pl.when(n > 0).then((mixed / n).clip(lower_bound=0)).otherwise(0.0)
         if self.name == "entropy":
             bits = self.term(n, total) - terms
             # Logarithms of equal counts may differ in their last bit: no mass is smaller than that.
             return pl.when(bits > _NOISE).then(bits * (total / _FIXED_POINT)).otherwise(0.0)
         return (n - terms).cast(pl.Float64).clip(lower_bound=0)
+
+    def _squarable(self, count: pl.Expr) -> pl.Expr:
+        return count.cast(pl.Int128) if self.wide else count
 
     def side_mass(self, counts: list[pl.Expr], total: pl.Expr) -> pl.Expr:
         """Give the mass of a side whose class counts stand in columns of their own."""
@@ -105,8 +111,8 @@ class NumberCriterion:
 Criterion = ClassCriterion | NumberCriterion
 
 
-def criterion_for(name: str, target: str, dtype: pl.DataType) -> Criterion:
-    """Look a criterion up and check that it can read the target.
+def criterion_for(name: str, target: str, dtype: pl.DataType, *, wide: bool = False) -> Criterion:
+    """Look a criterion up and check that it can read the target; ``wide`` for whole weights.
 
     Raises
     ------
@@ -123,7 +129,7 @@ def criterion_for(name: str, target: str, dtype: pl.DataType) -> Criterion:
     require_classes(target, dtype, f"criterion {name!r}", NUMBER_CRITERIA)
     if name == "error":
         return ClassCriterion("error", "max")
-    return ClassCriterion("gini" if name == "gini" else "entropy", "sum")
+    return ClassCriterion("gini" if name == "gini" else "entropy", "sum", wide)
 
 
 def require_classes(target: str, dtype: pl.DataType, what: str, allowed: tuple[str, ...]) -> None:

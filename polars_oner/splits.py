@@ -307,8 +307,9 @@ def best_split(
 ) -> Split:
     """Find the one split that leaves the target least mixed. This executes.
 
-    The source is read at most three times, whatever the number of features, and once more for each
-    refinement of values that crowd together.
+    The source is read at most three times for up to 128 features, and once more for each refinement
+    of values that crowd together. Wider tables are read in blocks of 128 columns, each column as
+    often, since the batches of one pass over all would not fit in bounded memory.
 
     Parameters
     ----------
@@ -406,7 +407,12 @@ def _checked(
             raise ColumnRoleError.role_clash(name, "segment", "a column of the result")
     return _Task(
         roles,
-        criterion_for(criterion, target, roles.target_dtype),
+        criterion_for(
+            criterion,
+            target,
+            roles.target_dtype,
+            wide=weights is not None and schema[weights].is_integer(),
+        ),
         missing,
         min_leaf,
         cut,

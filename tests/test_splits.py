@@ -12,7 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import polars_oner as po
-from polars_oner.typing import CLASS_CRITERIA, MISSING, CriterionName, Missing
+from polars_oner.typing import CLASS_CRITERIA, MISSING, CriterionName, Missing, Strategy
 
 TABLE = {
     "feature": pl.String(),
@@ -349,3 +349,13 @@ def test_a_weight_of_zero_is_an_absent_row() -> None:
     table = po.best_splits(frame, "y", weights="w")
     assert_frame_equal(table, po.best_splits(frame.head(3).drop("w"), "y"))
     assert "w" not in table["feature"].to_list()
+
+
+@pytest.mark.parametrize("strategy", ["exhaustive", "refine"])
+@pytest.mark.parametrize("weight", [2**31, 2**32 - 1, 2**40])
+def test_large_whole_weights_do_not_wrap(weight: int, strategy: Strategy) -> None:
+    frame = pl.DataFrame({"x": [1, 2, 3, 4], "y": [0, 0, 1, 1], "w": [weight] * 4})
+    table = po.best_splits(frame, "y", "x", weights="w", strategy=strategy)
+    assert table.select("score", "gain", "n_left").row(0) == (0.0, 0.5, 2 * weight)
+    scores = po.split_scores(frame, "y", "x", weights="w")["score"]
+    assert scores.to_list() == pytest.approx([1 / 3, 0.0, 1 / 3])
