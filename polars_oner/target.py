@@ -9,11 +9,14 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_oner.errors import EmptyTargetError, OneRError, WeightError
-from polars_oner.frame import canonical, column, is_missing
+from polars_oner.frame import canonical, canonical_dtype, column, is_missing
 from polars_oner.typing import Engine
 
 _LOOKUP_SPAN = 1 << 16
 """Integer targets within this span are coded by a table look-up, others by way of their text."""
+
+_FEW_LABELS = 16
+"""Up to this many categories are coded by comparisons, which read their numbers alone."""
 
 _WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
 
@@ -60,6 +63,13 @@ class ClassTarget:
             if int(codes[-1]) - int(codes[0]) < _LOOKUP_SPAN:
                 return self._look_up(values, codes)
         classes = self.classes
+        if isinstance(self.dtype, pl.Categorical) and len(classes) <= _FEW_LABELS:
+            code: pl.Expr = pl.lit(0, pl.UInt32)
+            for i, label in enumerate(classes.to_list()):
+                code = (
+                    pl.when(column(self.name) == label).then(pl.lit(i, pl.UInt32)).otherwise(code)
+                )
+            return code
         if self.dtype.is_temporal():
             # The text of a time is not unique, and durations have none.
             values, classes = values.to_physical(), classes.to_physical()
@@ -69,7 +79,7 @@ class ClassTarget:
     def _look_up(self, values: pl.Expr, codes: pl.Series) -> pl.Expr:
         first, last = int(codes[0]), int(codes[-1])
         if last - first == len(codes) - 1:
-            return (values.cast(pl.Int64) - first).cast(pl.UInt32)
+            return ((values.cast(pl.Int64) - first) if first else values).cast(pl.UInt32)
         table = np.zeros(last - first + 1, dtype=np.uint32)
         table[codes.to_numpy().astype(np.int64) - first] = np.arange(len(codes), dtype=np.uint32)
         return pl.lit(pl.Series(table)).gather(values.cast(pl.Int64) - first)
@@ -123,9 +133,11 @@ def with_target(
 def known_rows(
     frame: pl.LazyFrame, target: ClassTarget | NumberTarget, weights: str | None = None
 ) -> pl.LazyFrame:
-    """Keep the rows that count, like `with_target`, for free if that is known to be all of them."""
-    if weights is None and not target.n_missing:
-        return frame
+    """Keep the rows that count, like `with_target`.
+
+    Also where they are known to be all: Polars 2.1 decodes Parquet columns on all cores if there is a
+    predicate, and on about one if there is none.
+    """
     return with_target(frame, target.name, target.dtype, weights)
 
 
@@ -159,9 +171,12 @@ def class_target(
     schema = frame.collect_schema()
     values = canonical(column(name), dtype).alias("class")
     if weights is None:
-        # Nothing but the rows of each class: the plain group-by is the cheapest there is.
+        # Nothing but the rows of each class: the plain group-by is the cheapest there is, and
+        # cheaper by numbers than by Booleans.
+        numbers = values.cast(pl.UInt8) if isinstance(dtype, pl.Boolean) else values
         n = pl.len().cast(pl.Int64)
-        counts = frame.select(values).group_by("class").agg(n_rows=n, n=n, n_positive=n, bad=0)
+        counts = frame.select(numbers).group_by("class").agg(n_rows=n, n=n, n_positive=n, bad=0)
+        counts = counts.with_columns(pl.col("class").cast(canonical_dtype(dtype)))
     else:
         weight = row_weight(schema, weights).alias("weight")
         counts = (
