@@ -7,6 +7,7 @@ share a Float64; they are told apart where rows are counted by value.)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,15 +19,15 @@ from polars_oner.frame import Column, canonical_dtype, column
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int32]
+Places = npt.NDArray[np.int64]
 """Numbers of bins."""
 
 _ALL_BUT_SIGN = np.int64(np.iinfo(np.int64).max)
 _SHORT_STRETCH = 2.0**-12
 """Closed stretches between open cells with less than this share of the rows stay open."""
 
-_FEW_RUNS = 8
-"""Up to this many runs of open cells are tested one by one, more by a search."""
+_CACHED_ROWS = 1 << 15
+"""Rows handled at a time, so that what is computed of them stays in the processor's cache."""
 
 _GUESS = 1 << 10
 """Codes around a computed edge among which the true one is looked for first."""
@@ -60,6 +61,23 @@ def as_float(feature: Column, values: pl.Expr | None = None) -> pl.Expr:
     return values.cast(pl.Float64)
 
 
+def in_cache(values: pl.Series) -> Iterator[tuple[int, Floats]]:
+    """Give pieces of a column that a processor's cache holds, each with its place in the column.
+
+    A column of many small chunks is put together first; else nothing is copied.
+    """
+    chunks = values.get_chunks()
+    if len(chunks) * _CACHED_ROWS > 2 * len(values):
+        chunks = [values.rechunk()]
+    start = 0
+    for chunk in chunks:
+        whole = chunk.to_numpy()
+        for at in range(0, len(whole), _CACHED_ROWS):
+            part = whole[at : at + _CACHED_ROWS]
+            yield start, part
+            start += len(part)
+
+
 class Bins(Protocol):
     """An order-preserving map from Float64 to bins 1, ..., ``n``."""
 
@@ -76,22 +94,28 @@ class Bins(Protocol):
 
 @dataclass(frozen=True)
 class EqualWidth:
-    """Bins of one width over a finite range; the outermost ones reach to the infinities."""
+    """Bins of one width over a finite range; the outermost ones reach to the infinities.
+
+    The width is one of values or, for values on many scales, of their codes.
+    """
 
     low: float
     scale: float
     n: int
+    by_code: bool = False
 
     def __call__(self, values: Floats) -> Places:
         """Give the bin of each value; every step of the formula keeps the order of its input."""
         with np.errstate(over="ignore"):
-            z = values - (self.low - 1.0 / self.scale)
+            z = encode(values).astype(np.float64) if self.by_code else values
+            z = z - (self.low - 1.0 / self.scale)
             z *= self.scale
         np.clip(z, 1.0, self.n, out=z)
-        # NaN goes through all of it and becomes 0 here.
-        np.fmax(z, 0.0, out=z)
-        # Processors turn floats into many 32-bit integers at a time, into 64-bit ones often not.
-        return z.astype(np.int32)
+        # NaN goes through all of it, but its code is that of some number.
+        lost = np.isnan(values)
+        if lost.any():
+            z[lost] = 0.0
+        return z.astype(np.int64)
 
     def ranges(self, bins: Codes) -> tuple[Codes, Codes]:
         """Give the smallest and the largest code of each bin."""
@@ -101,7 +125,8 @@ class EqualWidth:
     def _edges(self, bins: Codes) -> Codes:
         """Search for the smallest code of each bin: rounding makes the formula for it unsafe."""
         with np.errstate(over="ignore"):
-            guess = encode(self.low + (bins - 1) / self.scale)
+            start = self.low + (bins - 1) / self.scale
+        guess = np.clip(start, _FIRST, _LAST).astype(np.int64) if self.by_code else encode(start)
         low, high = guess - _GUESS, guess + _GUESS
         is_low = (low > _FIRST) & (low < high) & ~self._reaches(low, bins)
         is_high = (high < _LAST) & (low < high) & self._reaches(high, bins)
@@ -146,8 +171,7 @@ class CodeRanges:
         codes = encode(values)
         run = np.searchsorted(self.low, codes, side="right") - 1
         inside = (run >= 0) & (codes <= self.high[run])
-        places = np.where(inside, self.first[run] + self._offset(codes, run), 0)
-        return places.astype(np.int32)
+        return np.where(inside, self.first[run] + self._offset(codes, run), 0)
 
     def ranges(self, bins: Codes) -> tuple[Codes, Codes]:
         """Give the smallest and the largest code of each bin."""
@@ -172,17 +196,18 @@ def choose_bins(sample: Floats, n: int) -> Bins:
     """
     finite = np.unique(sample[np.isfinite(sample)])
     if len(finite) < 2:
-        codes = encode(finite) if len(finite) else np.zeros(1, dtype=np.int64)
-        return _with_tails(int(codes[0]), int(codes[-1]), n)
+        code = encode(finite[:1]) if len(finite) else np.zeros(1, dtype=np.int64)
+        # One bin for the value, one for all that is less, one for all that is more.
+        low, high = np.append(code, code + 1), np.append(code, _LAST)
+        return CodeRanges.divide(np.append(_FIRST, low), np.append(code - 1, high), 1)
     candidates: list[Bins] = []
-    for share in (0.0, 0.001):
+    codes = encode(finite).astype(np.float64)
+    for scaled, share in ((finite, 0.0), (finite, 0.001), (codes, 0.0)):
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            low, high = np.quantile(finite, [share, 1 - share])
+            low, high = np.quantile(scaled, [share, 1 - share])
             scale = (n - 2) / (high - low)
         if np.isfinite(scale) and scale > 0:
-            candidates.append(EqualWidth(float(low), float(scale), n))
-    codes = encode(finite[[0, -1]])
-    candidates.append(_with_tails(int(codes[0]), int(codes[1]), n))
+            candidates.append(EqualWidth(float(low), float(scale), n, by_code=scaled is codes))
 
     def crowding(bins: Bins) -> int:
         _, together = np.unique(bins(finite), return_counts=True)
@@ -191,19 +216,30 @@ def choose_bins(sample: Floats, n: int) -> Bins:
     return min(candidates, key=crowding)
 
 
-def _with_tails(low: int, high: int, n: int) -> CodeRanges:
-    """Divide the codes from low to high; what lies below and above makes a bin each."""
-    inner = CodeRanges.divide(np.array([low]), np.array([high]), n)
-    lows, highs, shifts = [low], [high], [int(inner.shift[0])]
-    whole = 63
-    if low > _FIRST:
-        lows, highs, shifts = [_FIRST, *lows], [low - 1, *highs], [whole, *shifts]
-    if high < _LAST:
-        lows, highs, shifts = [*lows, high + 1], [*highs, _LAST], [*shifts, whole]
-    low_codes, high_codes = np.array(lows), np.array(highs)
-    shift = np.array(shifts, dtype=np.uint64)
-    sizes = ((high_codes - low_codes).view(np.uint64) >> shift).astype(np.int64) + 1
-    return CodeRanges(low_codes, high_codes, shift, 1 + np.cumsum(sizes) - sizes)
+class Runs:
+    """Tells which values lie in some runs of codes."""
+
+    def __init__(self, low: Codes, high: Codes, bins: Bins) -> None:
+        # No value has the code of -0.0, which equals 0.0.
+        self._low = decode(np.where(low == -1, 0, low))
+        self._high = decode(np.where(high == -1, -2, high))
+        # Most values are told apart by whether their bin meets a run, the others by a search.
+        self._bins = bins
+        borders = np.zeros(bins.n + 2, dtype=np.int64)
+        np.add.at(borders, bins(self._low), 1)
+        np.add.at(borders, bins(self._high) + 1, -1)
+        self._meets = borders.cumsum() > 0
+
+    def find(self, values: pl.Series) -> Codes:
+        """Give the positions of the values inside, ascending."""
+        found = []
+        for start, part in in_cache(values):
+            near = np.flatnonzero(self._meets.take(self._bins(part)))
+            candidates = part[near]
+            run = np.searchsorted(self._low, candidates, side="right") - 1
+            near = near[(run >= 0) & (candidates <= self._high[run])]
+            found.append(near + start)
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
 
 class Axis:
@@ -225,13 +261,14 @@ class Axis:
         self.least_bound = -np.inf
         self.before = 0.0
         self.is_stubborn = False
-        self._bins: Bins | None = None
+        self._first_bins: Bins | None = None
+        self._has_codes = False
 
     def is_single(self) -> pl.Expr:
         """Tell which cells hold a single value of the feature."""
         dtype = self.feature.dtype
         small = (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32, pl.Date)
-        if self._bins is not None or not (dtype.is_float() or isinstance(dtype, small)):
+        if not self._has_codes or not (dtype.is_float() or isinstance(dtype, small)):
             return pl.lit(value=False)
         return _c("low") == _c("high")
 
@@ -258,22 +295,23 @@ class Axis:
 
         The first row is that of missing values in the first pass, and of no meaning later.
         """
-        first_pass = self.cells.is_empty()
+        is_first = self._first_bins is None
+        sums = sums.astype(np.result_type(sums, np.int64), copy=False)
         rows = self._rows(sums)
         taken = np.flatnonzero(rows[1:]) + 1
-        if first_pass:
+        if is_first:
             self.missing = sums[0]
-        if isinstance(bins, EqualWidth):
-            # Codes are found when the cells are joined to runs: most never need them.
-            self._bins, low, high = bins, taken, taken
-        else:
-            low, high = bins.ranges(taken)
+            self._first_bins = bins
+        # Codes of equal widths are found when the cells are joined to runs: most never need them.
+        self._has_codes = not isinstance(bins, EqualWidth)
+        low, high = bins.ranges(taken) if self._has_codes else (taken, taken)
         columns = {name: sums[taken, i] for i, name in enumerate(self.measures)}
-        new = pl.DataFrame({"low": low, "high": high, "rows": rows[taken], **columns}).with_columns(
-            open=pl.lit(value=True)
-        )
-        closed = new.clear() if first_pass else self.cells.filter(~_c("open")).select(new.columns)
-        self.cells = pl.concat([closed, new]).sort("low")
+        new = pl.DataFrame({"low": low, "high": high, "rows": rows[taken], **columns})
+        new = new.with_columns(open=pl.lit(value=True))
+        if not is_first:
+            closed = self.cells.filter(~_c("open")).select(new.columns)
+            new = pl.concat([closed, new]).sort("low")
+        self.cells = new
 
     def close(self, is_open: pl.Series, longest: float) -> None:
         """Keep the marked cells open, close the others, and join neighbours of one kind.
@@ -301,33 +339,25 @@ class Axis:
             )
             .drop("run")
         )
-        if self._bins is not None:
-            bins, self._bins = self._bins, None
+        if not self._has_codes:
+            assert self._first_bins is not None
             ends = np.concatenate([cells["low"].to_numpy(), cells["high"].to_numpy()])
-            low, high = bins.ranges(ends)
+            low, high = self._first_bins.ranges(ends)
+            self._has_codes = True
             low, high = low[: cells.height], high[cells.height :]
             cells = cells.with_columns(low=pl.Series(low), high=pl.Series(high))
         self.cells = cells
+
+    def runs(self, cells: pl.DataFrame) -> Runs:
+        """Give the test of values for some open cells."""
+        assert self._first_bins is not None
+        return Runs(cells["low"].to_numpy(), cells["high"].to_numpy(), self._first_bins)
 
     def divide(self, n: int) -> CodeRanges:
         """Divide the open runs into about ``n`` bins in all."""
         runs = self.cells.filter("open")
         each = max(n // runs.height, 16)
         return CodeRanges.divide(runs["low"].to_numpy(), runs["high"].to_numpy(), each)
-
-    def inside(self, runs: pl.DataFrame, values: Floats) -> npt.NDArray[np.bool_]:
-        """Tell which values lie in one of some open runs."""
-        # No value has the code of -0.0, which equals 0.0.
-        low = decode(np.where(runs["low"] == -1, 0, runs["low"].to_numpy()))
-        high = decode(np.where(runs["high"] == -1, -2, runs["high"].to_numpy()))
-        if len(low) > _FEW_RUNS:
-            run = np.searchsorted(low, values, side="right") - 1
-            found: npt.NDArray[np.bool_] = (run >= 0) & (values <= high[run])
-            return found
-        found = np.zeros(len(values), dtype=np.bool_)
-        for start, end in zip(low, high, strict=True):
-            found |= (values >= start) & (values <= end)
-        return found
 
     def take(self, runs: pl.DataFrame, values: pl.DataFrame) -> None:
         """Replace open runs by the counts of the values in them."""

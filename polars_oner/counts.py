@@ -8,7 +8,7 @@ the partial tables are added up, so that nothing is held but counts and a batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 _BATCH_CELLS = 1 << 23
-"""A batch of a shared pass holds about this many cells, so that wide tables stay in bounds."""
+"""Small batches of a shared pass are put together to about this many cells."""
 
-_LONGEST_BATCH = 1 << 20
+_LONGEST_BATCH = 1 << 19
 _SHORTEST_BATCH = 1 << 12
 
 _PARTIAL_ROWS = 1 << 20
@@ -180,11 +180,12 @@ def shared_pass(
     Parameters
     ----------
     rows
-        The plan.
+        The plan. A plan that does no more than choose rows and columns gives the pieces that the
+        source holds, uncopied.
     consume
         Takes each batch.
     n_columns
-        How wide the batches are; sets how many rows one holds.
+        How wide the batches are; sets how many rows small ones are put together to.
     n_rows
         How many rows are to come, if known; for the progress bar.
     label
@@ -199,13 +200,26 @@ def shared_pass(
     MissingPackageError
         Progress is asked for and tqdm is not installed.
     """
-    length = min(max(_BATCH_CELLS // max(n_columns, 1), _SHORTEST_BATCH), _LONGEST_BATCH)
-    batches = rows.collect_batches(chunk_size=length, maintain_order=False, engine=engine)
+    least = min(max(_BATCH_CELLS // max(n_columns, 1), _SHORTEST_BATCH), _LONGEST_BATCH)
+    batches = rows.collect_batches(maintain_order=False, engine=engine)
     with progress_bar(n_rows, label) if progress else nullcontext() as bar:
-        for batch in batches:
+        for batch in _put_together(batches, least):
             consume(batch)
             if bar is not None:
                 bar.update(batch.height)
+
+
+def _put_together(batches: Iterable[pl.DataFrame], least: int) -> Iterator[pl.DataFrame]:
+    held: list[pl.DataFrame] = []
+    height = 0
+    for batch in batches:
+        height += batch.height
+        held.append(batch)
+        if height >= least:
+            yield pl.concat(held)
+            held, height = [], 0
+    if held:
+        yield pl.concat(held)
 
 
 def progress_bar(n_rows: float | None, label: str) -> AbstractContextManager[Any]:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_oner.axis import Axis, Bins, Places, as_float, choose_bins
+from polars_oner.axis import Axis, Bins, as_float, choose_bins, in_cache
 from polars_oner.bounds import class_bound, number_bound
 from polars_oner.counts import Tally, count_plan, count_values, measure_of, shared_pass
 from polars_oner.criteria import TIE, ClassCriterion, NumberCriterion
@@ -57,6 +57,7 @@ _SLACK = 1e-9
 
 
 Statistic = npt.NDArray[Any] | None
+Sums = npt.NDArray[np.int64 | np.float64]
 
 
 def split_counts(
@@ -151,7 +152,7 @@ class _Refinement:
         self.rows = known_rows(lazy, target, weights)
         self.per_row = self.measure.per_row(row_weight(lazy.collect_schema(), weights))
         row_dtype = self.rows.select(self.per_row).collect_schema()["n"]
-        self.is_weighted = weights is not None
+        self.weights = weights
         if isinstance(target, ClassTarget):
             measures = [f"c{k}" for k in range(len(target.classes))]
         else:
@@ -197,24 +198,27 @@ class _Refinement:
         """Count axes by bins, and other features by value, in one pass."""
         tallies = {feature: self._tally() for feature in plain}
         bins: dict[Column, Bins] = {}
-        sums: dict[Column, npt.NDArray[np.float64]] = {}
+        sums: dict[Column, Sums] = {}
 
         def consume(batch: pl.DataFrame) -> None:
-            plans = [count_plan(batch.lazy(), self._short(f), self.measure) for f in tallies]
-            parts = pl.collect_all(plans, engine="in-memory")
-            for tally, part in zip(tallies.values(), parts, strict=True):
-                tally.add(part)
-            statistics = self._statistics(batch)
-            for axis in axes:
-                values = batch[self.names[axis.feature]].to_numpy()
-                if axis.feature not in bins:
-                    bins[axis.feature] = choose_bins(_sample(values), self._n_bins())
+            if tallies:
+                plans = [count_plan(batch.lazy(), self._short(f), self.measure) for f in tallies]
+                parts = pl.collect_all(plans, engine="in-memory")
+                for tally, part in zip(tallies.values(), parts, strict=True):
+                    tally.add(part)
+            if not bins:
+                for axis in axes:
+                    name = self.names[axis.feature]
+                    bins[axis.feature] = choose_bins(_sample(batch[name]), self._n_bins())
                     sums[axis.feature] = self._no_sums(bins[axis.feature].n)
-                self._add(sums[axis.feature], bins[axis.feature](values), statistics)
+            statistics = self._statistics(batch)
+            for feature, coarse in bins.items():
+                self._add(sums[feature], coarse, batch[self.names[feature]], statistics)
 
         columns = [as_float(axis.feature).alias(self.names[axis.feature]) for axis in axes]
         columns += [column(feature.name).alias(self.names[feature]) for feature in plain]
-        self._pass(columns, consume, "counting bins")
+        features = [*(axis.feature for axis in axes), *plain]
+        self._pass(features, columns, consume, "counting bins")
         for axis in axes:
             axis.fill(bins[axis.feature], sums[axis.feature])
         return {
@@ -226,15 +230,18 @@ class _Refinement:
         """Count the open runs of some axes by finer bins, in one pass."""
         bins = {axis.feature: axis.divide(self._n_bins()) for axis in axes}
         sums = {feature: self._no_sums(finer.n) for feature, finer in bins.items()}
+        runs = {axis.feature: axis.runs(axis.cells.filter("open")) for axis in axes}
 
         def consume(batch: pl.DataFrame) -> None:
             statistics = self._statistics(batch)
             for feature, finer in bins.items():
-                places = finer(batch[self.names[feature]].to_numpy())
-                self._add(sums[feature], places, statistics)
+                values = batch[self.names[feature]]
+                rows = runs[feature].find(values)
+                inside = [None if part is None else part[rows] for part in statistics]
+                self._add(sums[feature], finer, values[rows], inside)
 
         columns = [as_float(feature).alias(self.names[feature]) for feature in bins]
-        self._pass(columns, consume, "dividing bins")
+        self._pass(list(bins), columns, consume, "dividing bins")
         for axis in axes:
             axis.fill(bins[axis.feature], sums[axis.feature])
 
@@ -243,21 +250,28 @@ class _Refinement:
         tallies = {axis: self._tally() for axis in chunk}
         gathered: dict[Axis, list[pl.DataFrame]] = {axis: [] for axis in chunk}
         keys = [*self.measure.keys, *self.measure.sums]
+        runs = {axis: axis.runs(cells) for axis, cells in chunk.items()}
 
-        def count(axis: Axis) -> None:
-            rows = pl.concat(gathered[axis]).lazy()
-            tallies[axis].add(count_plan(rows, self._short(axis.feature), self.measure).collect())
-            gathered[axis].clear()
+        def count(axes: Sequence[Axis]) -> None:
+            plans = [
+                count_plan(
+                    pl.concat(gathered[axis]).lazy(), self._short(axis.feature), self.measure
+                )
+                for axis in axes
+            ]
+            for axis, part in zip(axes, pl.collect_all(plans, engine="in-memory"), strict=True):
+                tallies[axis].add(part)
+                gathered[axis].clear()
 
         def consume(batch: pl.DataFrame) -> None:
-            for axis, runs in chunk.items():
+            for axis in chunk:
                 name = self.names[axis.feature]
-                place = batch[f"{name}_place"] if f"{name}_place" in batch.columns else batch[name]
-                inside = np.flatnonzero(axis.inside(runs, place.to_numpy()))
+                place = f"{name}_place" if f"{name}_place" in batch.columns else name
+                inside = runs[axis].find(batch[place])
                 if len(inside) or not (gathered[axis] or tallies[axis].parts):
-                    gathered[axis].append(batch.select(*keys, name)[inside])
+                    gathered[axis].append(batch[[*keys, name]][inside])
                 if sum(part.height for part in gathered[axis]) > _GATHERED_ROWS:
-                    count(axis)
+                    count([axis])
 
         columns = []
         for axis in chunk:
@@ -265,22 +279,29 @@ class _Refinement:
             columns.append(column(axis.feature.name).alias(name))
             if not isinstance(axis.feature.dtype, pl.Float64):
                 columns.append(as_float(axis.feature).alias(f"{name}_place"))
-        self._pass(columns, consume, "counting values")
-        for axis, runs in chunk.items():
-            if gathered[axis]:
-                count(axis)
-            axis.take(runs, tallies[axis].total())
+        self._pass([axis.feature for axis in chunk], columns, consume, "counting values")
+        count([axis for axis in chunk if gathered[axis]])
+        for axis, cells in chunk.items():
+            axis.take(cells, tallies[axis].total())
 
     def _pass(
         self,
+        features: Sequence[Column],
         columns: list[pl.Expr],
         consume: Callable[[pl.DataFrame], None],
         label: str,
     ) -> None:
+        """Read the source once, and give the rows' statistics with some columns of the features.
+
+        They are computed on the batches. The plan itself only chooses rows and columns: then the
+        engine hands over what it has read as it is, without holding more of it.
+        """
+        names = [self.target.name, *([self.weights] if self.weights else [])]
+        names += [feature.name for feature in features]
         shared_pass(
-            self.rows.select(*self.per_row, *columns),
-            consume,
-            n_columns=len(columns) + len(self.per_row),
+            self.rows.select(column(name) for name in names),
+            lambda batch: consume(batch.select(*self.per_row, *columns)),
+            n_columns=len(names),
             n_rows=self.target.n_rows,
             label=label,
             engine=self.engine,
@@ -303,33 +324,39 @@ class _Refinement:
         n_columns = len(self.target.classes) if isinstance(self.target, ClassTarget) else 3
         return 1 << min(max(bits, 6), int(math.log2(_MOST_CELLS / n_columns)))
 
-    def _no_sums(self, n_bins: int) -> npt.NDArray[np.float64]:
-        n_columns = len(self.axes[0].measures)
-        whole = isinstance(self.target, ClassTarget) and not self.is_weighted
-        return np.zeros((n_bins + 1, n_columns), dtype=np.int64 if whole else np.float64)
+    def _no_sums(self, n_bins: int) -> Sums:
+        """Give sums of no rows: a row per bin, each column (for classes: the whole) in one piece."""
+        shape = (n_bins + 1, len(self.axes[0].measures))
+        if not self.measure.by_class:
+            return np.zeros(shape, order="F")
+        if self.weights is not None:
+            return np.zeros(shape)
+        # Half the size stays in the processor's cache.
+        is_short = self.target.n_rows < np.iinfo(np.int32).max
+        return np.zeros(shape, dtype=np.int32 if is_short else np.int64)
 
-    def _add(
-        self, sums: npt.NDArray[np.float64], places: Places, statistics: list[Statistic]
-    ) -> None:
-        """Add a batch's statistics to the sums of the bins that its rows lie in."""
-        n_rows, n_columns = sums.shape
-        if self.measure.by_class:
-            # One bincount over bin and class together.
-            codes, weight = statistics
-            assert codes is not None
-            places *= n_columns
-            places += codes
-            counts = np.bincount(places, weight, minlength=n_rows * n_columns)
-            sums += counts.reshape(n_rows, n_columns)
-            return
-        for i, values in enumerate(statistics):
-            sums[:, i] += np.bincount(places, values, minlength=n_rows)
+    def _add(self, sums: Sums, bins: Bins, values: pl.Series, statistics: list[Statistic]) -> None:
+        """Add the statistics of some rows to the sums of the bins that their values lie in."""
+        one = sums.dtype.type(1)
+        for start, part in in_cache(values):
+            places = bins(part)
+            rows = slice(start, start + len(part))
+            terms: list[Any] = [one if term is None else term[rows] for term in statistics]
+            if self.measure.by_class:
+                # Bin and class together are a place in the flat sums.
+                codes, weight = terms
+                places *= sums.shape[1]
+                places += codes
+                np.add.at(sums.reshape(-1), places, weight)
+                continue
+            for i, term in enumerate(terms):
+                np.add.at(sums[:, i], places, term)
 
     def _statistics(self, batch: pl.DataFrame) -> list[Statistic]:
         """Give a batch's classes and weights, or weights and moments; no weights without weights."""
-        weight = batch["n"].to_numpy() if self.is_weighted else None
+        weight = batch["n"].to_numpy() if self.weights is not None else None
         if self.measure.by_class:
-            return [batch["class"].to_numpy().astype(np.int32), weight]
+            return [batch["class"].to_numpy(), weight]
         return [weight, batch["s"].to_numpy(), batch["q"].to_numpy()]
 
     def _best_of(self, tables: Mapping[str, pl.DataFrame]) -> float:
@@ -381,60 +408,41 @@ class _Refinement:
         """
         search = self.searches[axes[0].feature]
         measures = axes[0].measures
-        has_missing = any(axis.missing.any() for axis in axes)
-        lost = [f"m_{name}" for name in measures]
-        stacked = pl.concat(
-            axis.cells.with_columns(
-                pl.lit(i).alias("axis"),
-                axis.is_single().alias("single"),
-                *(
-                    pl.lit(m).alias(name)
-                    for m, name in zip(axis.missing.tolist(), lost, strict=True)
-                ),
-            )
-            for i, axis in enumerate(axes)
-        )
-        through = [pl.col(name).cum_sum().over("axis") for name in measures]
-        stacked = stacked.with_columns(
-            *(e.alias(f"through_{name}") for e, name in zip(through, measures, strict=True)),
-            *(pl.col(name).sum().over("axis").alias(f"all_{name}") for name in measures),
-            last=pl.int_range(1, pl.len() + 1).over("axis") == pl.len().over("axis"),
-        )
-        inside = [pl.col(name) for name in measures]
-        reached = [pl.col(f"through_{name}") for name in measures]
-        whole = [pl.col(f"all_{name}") for name in measures]
-        missing = [pl.col(name) for name in lost]
-        policy = search.missing if has_missing else "drop"
-        nothing = [pl.lit(0)] * len(measures)
+        policy = search.missing if any(axis.missing.any() for axis in axes) else "drop"
         # With "best" both sides are tried for the missing rows.
         placements = {
-            "drop": [(nothing, nothing)],
-            "left": [(missing, nothing)],
-            "right": [(nothing, missing)],
-            "best": [(missing, nothing), (nothing, missing)],
+            "drop": [(False, False)],
+            "left": [(True, False)],
+            "right": [(False, True)],
+            "best": [(True, False), (False, True)],
         }[policy]
+        inside = [pl.col(name) for name in measures]
+        whole = [pl.col(f"all_{name}") for name in measures]
+        missing = [pl.col(f"missing_{name}") for name in measures]
         scored = whole if policy == "drop" else _plus(whole, missing)
-        total = self._n(scored)
+        cells = pl.concat(_sides(axis, placements) for axis in axes)
+        cells = cells.with_columns(self._n(scored).alias("total"))
+        total = pl.col("total")
+        # Columns again, for the same reason as in `_sides`.
+        steps: dict[str, pl.Expr] = {}
         bounds, ends = [], []
-        for to_left, to_right in placements:
-            left = _plus(_minus(reached, inside), to_left)
-            right = _plus(_minus(whole, reached), to_right)
-            upto = _plus(reached, to_left)
-            most_left, most_right = self._n(upto), self._n(_plus(right, inside))
-            fits = (most_left >= search.min_leaf) & (most_right >= search.min_leaf)
-            end = self._mass(upto, total) + self._mass(right, total)
-            is_cut = fits & (self._n(right) >= search.min_leaf) & ~pl.col("last")
-            ends.append(pl.when(is_cut).then(end))
-            bound = (
-                pl.when("single")
-                .then(end)
-                .otherwise(self._bound(left, inside, right, total).fill_nan(0.0))
+        for i in range(len(placements)):
+            left = [pl.col(f"left{i}_{name}") for name in measures]
+            right = [pl.col(f"right{i}_{name}") for name in measures]
+            upto = _plus(left, inside)
+            steps[f"end{i}"] = self._mass(upto, total) + self._mass(right, total)
+            steps[f"inner{i}"] = self._bound(left, inside, right, total)
+            steps[f"fits{i}"] = (self._n(upto) >= search.min_leaf) & (
+                self._n(_plus(right, inside)) >= search.min_leaf
             )
-            bounds.append(pl.when(fits).then(bound).otherwise(math.inf))
+            is_cut = pl.col(f"fits{i}") & (self._n(right) >= search.min_leaf) & ~pl.col("last")
+            ends.append(pl.when(is_cut).then(f"end{i}"))
+            bound = pl.when("single").then(f"end{i}").otherwise(pl.col(f"inner{i}").fill_nan(0.0))
+            bounds.append(pl.when(f"fits{i}").then(bound).otherwise(math.inf))
         apart = self._mass(whole, total) + self._mass(missing, total)
         fits = (self._n(whole) >= search.min_leaf) & (self._n(missing) >= search.min_leaf)
         is_tried = fits & (self._n(missing) > 0) & (policy == "best")
-        judged = stacked.select(
+        judged = cells.with_columns(**steps).select(
             "open",
             bound=pl.min_horizontal(bounds) / total,
             end=pl.min_horizontal(ends) / total,
@@ -519,20 +527,32 @@ def _stacks(axes: Sequence[Axis]) -> Iterator[list[Axis]]:
         yield stack
 
 
+def _sides(axis: Axis, placements: Sequence[tuple[bool, bool]]) -> pl.DataFrame:
+    """Give what lies left and right of each cell of an axis.
+
+    The sums become columns, ``left0_...`` and ``right0_...`` for the first placement of the missing
+    rows, because expressions that repeat them many times would compute them as often.
+    """
+    columns = {"last": pl.int_range(1, pl.len() + 1) == pl.len(), "single": axis.is_single()}
+    for name, missing in zip(axis.measures, axis.missing.tolist(), strict=True):
+        inside, through, whole = pl.col(name), pl.col(name).cum_sum(), pl.col(name).sum()
+        columns |= {f"all_{name}": whole, f"missing_{name}": pl.lit(missing)}
+        for i, (to_left, to_right) in enumerate(placements):
+            columns[f"left{i}_{name}"] = through - inside + (missing if to_left else 0)
+            columns[f"right{i}_{name}"] = whole - through + (missing if to_right else 0)
+    return axis.cells.select("open", *axis.measures, **columns)
+
+
 def _lowest(judged: pl.DataFrame) -> list[float]:
     """Give the lowest scores among the cuts at ends of cells, and of the missing rows apart."""
     lowest = judged.select(pl.col("end").min(), pl.col("apart").min()).row(0)
     return [score for score in lowest if score is not None]
 
 
-def _sample(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _sample(values: pl.Series) -> npt.NDArray[np.float64]:
     step = max(len(values) // _SAMPLE, 1)
-    return values[::step]
+    return values.gather_every(step).to_numpy()
 
 
 def _plus(left: Sequence[pl.Expr], right: Sequence[pl.Expr]) -> list[pl.Expr]:
     return [a + b for a, b in zip(left, right, strict=True)]
-
-
-def _minus(left: Sequence[pl.Expr], right: Sequence[pl.Expr]) -> list[pl.Expr]:
-    return [a - b for a, b in zip(left, right, strict=True)]

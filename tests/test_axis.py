@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polars_oner import axis
-from polars_oner.axis import Axis, Bins, CodeRanges, EqualWidth, as_float, choose_bins
+from polars_oner.axis import Bins, CodeRanges, EqualWidth, Runs, as_float, choose_bins, in_cache
 from polars_oner.axis import decode as to_floats
 from polars_oner.axis import encode as to_codes
 from polars_oner.frame import Column
@@ -147,15 +147,16 @@ def test_divided_runs_hold_their_values_alone(values: list[float], n: int) -> No
     assert [part.tolist() for part in narrow.ranges(np.arange(1, 5))] == [[5, 6, 7, 8]] * 2
 
 
-@pytest.mark.parametrize("few_runs", [0, 1000])
 @given(
     ends=st.lists(FLOATS, min_size=2, max_size=24, unique=True),
     values=st.lists(FLOATS, max_size=30),
     touching=st.booleans(),
+    sample=samples(),
+    cached_rows=st.sampled_from([1, 10, 1 << 15]),
 )
 @settings(deadline=None)
-def test_inside_is_what_lies_in_the_runs(
-    few_runs: int, ends: list[float], values: list[float], touching: bool
+def test_found_is_what_lies_in_the_runs(
+    ends: list[float], values: list[float], touching: bool, sample: Any, cached_rows: int
 ) -> None:
     codes = np.unique(to_codes(array(ends)))
     if touching:
@@ -167,14 +168,27 @@ def test_inside_is_what_lies_in_the_runs(
     x = array([*values, *ends, *ODD, math.nan])
     with np.errstate(over="ignore"):
         x = np.concatenate([x, np.nextafter(x, math.inf), np.nextafter(x, -math.inf)])
-    runs = pl.DataFrame({"low": low, "high": high})
-    place = Axis(Column("x", pl.Float64(), "ordered"), ["c0"], pl.Int64())
+    runs = Runs(low, high, choose_bins(sample, 64))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(axis, "_FEW_RUNS", few_runs)
-        told = place.inside(runs, x)
+        patch.setattr(axis, "_CACHED_ROWS", cached_rows)
+        told = runs.find(pl.Series(x))
     at = to_codes(x)[:, None]
     expected = ((at >= low) & (at <= high)).any(axis=1) & ~np.isnan(x)
-    assert (told == expected).all()
+    assert told.tolist() == np.flatnonzero(expected).tolist()
+    assert not len(runs.find(pl.Series([], dtype=pl.Float64)))
+
+
+@pytest.mark.parametrize("lengths", [[], [7], [3, 3, 3], [1] * 9, [20, 1, 20]])
+def test_pieces_in_cache_make_up_the_column(lengths: list[int]) -> None:
+    starts = np.cumsum([0, *lengths])
+    chunks = [pl.Series(np.arange(n) + float(at)) for at, n in zip(starts, lengths, strict=False)]
+    values = pl.concat(chunks, rechunk=False) if chunks else pl.Series([], dtype=pl.Float64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(axis, "_CACHED_ROWS", 5)
+        pieces = [(at, part.tolist()) for at, part in in_cache(values)]
+    assert all(part == [at + i for i in range(len(part))] for at, part in pieces)
+    assert [value for _, part in pieces for value in part] == values.to_list()
+    assert all(0 < len(part) <= 5 for _, part in pieces)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def sizes(
     *,
     open_rows: int,
     n_bins: int,
-    few_runs: int,
+    cached_rows: int,
     stack_rows: int,
     batch_rows: int = 1 << 12,
     block: int = 128,
@@ -63,7 +63,7 @@ def sizes(
         patch.setattr(refine, "shared_pass", partial(in_batches, batch_rows))
         patch.setattr(refine, "_BLOCK", block)
         patch.setattr(refine._Refinement, "_n_bins", lambda self: n_bins)
-        patch.setattr(axis, "_FEW_RUNS", few_runs)
+        patch.setattr(axis, "_CACHED_ROWS", cached_rows)
         patch.setattr(counts, "_PARTIAL_ROWS", 64)
         yield
 
@@ -73,7 +73,7 @@ def drawn_sizes(draw: st.DrawFn) -> dict[str, int]:
     return {
         "open_rows": draw(st.sampled_from([16, 64, 64, 1 << 22])),
         "n_bins": draw(st.sampled_from([8, 16, 64, 256])),
-        "few_runs": draw(st.sampled_from([0, 1, 8])),
+        "cached_rows": draw(st.sampled_from([3, 50, 1 << 15])),
         "stack_rows": draw(st.sampled_from([1, 40, 1 << 17])),
         "batch_rows": draw(st.sampled_from([7, 60, 1 << 12])),
         "block": draw(st.sampled_from([1, 2, 128])),
@@ -272,7 +272,7 @@ def test_every_shape_at_once(criterion: CriterionName) -> None:
     )
     frame = pl.DataFrame({**columns, "y": y})
     exhaustive = po.best_splits(frame, "y", criterion=criterion, strategy="exhaustive")
-    with sizes(open_rows=1000, n_bins=64, few_runs=1, stack_rows=500):
+    with sizes(open_rows=1000, n_bins=64, cached_rows=50, stack_rows=500):
         refined = po.best_splits(frame, "y", criterion=criterion, strategy="refine")
     same_table(exhaustive, refined, exact=by_class)
 
@@ -282,7 +282,7 @@ def test_a_target_that_defeats_the_pruning(criterion: CriterionName) -> None:
     n = 1500
     frame = pl.DataFrame({"x": np.arange(n) * 0.1, "z": -np.arange(n), "y": np.arange(n) % 2})
     exhaustive = po.best_splits(frame, "y", criterion=criterion, strategy="exhaustive")
-    with sizes(open_rows=100, n_bins=64, few_runs=1, stack_rows=1 << 17):
+    with sizes(open_rows=100, n_bins=64, cached_rows=50, stack_rows=1 << 17):
         refined = po.best_splits(frame, "y", criterion=criterion, strategy="refine")
     same_table(exhaustive, refined, exact=criterion in CLASS_CRITERIA)
 
@@ -315,7 +315,7 @@ def test_the_first_batch_may_mislead_the_choice_of_bins() -> None:
             y=(pl.col("x").fill_null(9) > 0.2) ^ (pl.int_range(pl.len()) % 7 == 0)
         )
         exhaustive = po.best_splits(frame, "y", strategy="exhaustive")
-        with sizes(open_rows=50, n_bins=16, few_runs=1, stack_rows=1 << 17, batch_rows=100):
+        with sizes(open_rows=50, n_bins=16, cached_rows=50, stack_rows=1 << 17, batch_rows=100):
             refined = po.best_splits(frame, "y", strategy="refine")
         assert_frame_equal(exhaustive, refined, check_exact=True)
 
@@ -419,7 +419,7 @@ def test_what_a_pass_holds_is_bounded(
 
     monkeypatch.setattr(axis.Axis, "take", take_noted)
     monkeypatch.setattr(axis.Axis, "keep", keep_noted)
-    with sizes(open_rows=most, n_bins=16, few_runs=8, stack_rows=1 << 17, batch_rows=100):
+    with sizes(open_rows=most, n_bins=16, cached_rows=50, stack_rows=1 << 17, batch_rows=100):
         refined = po.best_splits(frame, "y", criterion=criterion, strategy="refine")
     assert max(counted) <= 1.25 * most
     if criterion == "error":  # nearly every cut is as good as the best
@@ -513,7 +513,7 @@ def test_integers_that_share_a_float_are_told_apart() -> None:
     assert len({float(value) for value in x}) == 1
     for dtype in (pl.Int64, pl.UInt64, pl.Int128):
         frame = pl.DataFrame({"x": pl.Series(x, dtype=dtype), "y": [i >= 37 for i in range(100)]})
-        with sizes(open_rows=10, n_bins=16, few_runs=1, stack_rows=1 << 17):
+        with sizes(open_rows=10, n_bins=16, cached_rows=50, stack_rows=1 << 17):
             split = po.best_split(frame, "y", strategy="refine")
         assert (split.left_max, split.right_min) == (x[36], x[37])
         assert math.isclose(split.score or 0.0, 0.0)
