@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_oner.axis import Bins, CodeRanges, Codes, as_float, choose_bins, decode, encode
+from polars_oner.binning import Bins, CodeRanges, Codes, as_float, choose_bins, decode, encode
 from polars_oner.counts import Measure, Tally, count_plan, measure_of, progress_bar, shared_pass
 from polars_oner.frame import Column, as_lazy, column, is_missing
 from polars_oner.target import ClassTarget, NumberTarget, row_weight, with_target

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from polars_oner.axis import Axis, Bins, as_float, choose_bins, in_cache
+from polars_oner.axis import Axis, Cells, Sums
+from polars_oner.binning import Bins, as_float, choose_bins, in_cache
 from polars_oner.bounds import class_bound, number_bound
 from polars_oner.counts import Tally, count_plan, count_values, measure_of, shared_pass
 from polars_oner.criteria import TIE, ClassCriterion, NumberCriterion
@@ -57,7 +59,6 @@ _SLACK = 1e-9
 
 
 Statistic = npt.NDArray[Any] | None
-Sums = npt.NDArray[np.int64 | np.float64]
 
 
 def split_counts(
@@ -220,7 +221,7 @@ class _Refinement:
         features = [*(axis.feature for axis in axes), *plain]
         self._pass(features, columns, consume, "counting bins")
         for axis in axes:
-            axis.fill(bins[axis.feature], sums[axis.feature])
+            axis.fill(bins[axis.feature], sums[axis.feature].T)
         return {
             feature.name: tally.total().with_columns(exact=pl.lit(value=True))
             for feature, tally in tallies.items()
@@ -230,7 +231,7 @@ class _Refinement:
         """Count the open runs of some axes by finer bins, in one pass."""
         bins = {axis.feature: axis.divide(self._n_bins()) for axis in axes}
         sums = {feature: self._no_sums(finer.n) for feature, finer in bins.items()}
-        runs = {axis.feature: axis.runs(axis.cells.filter("open")) for axis in axes}
+        runs = {axis.feature: axis.runs(axis.cells.open) for axis in axes}
 
         def consume(batch: pl.DataFrame) -> None:
             statistics = self._statistics(batch)
@@ -243,9 +244,9 @@ class _Refinement:
         columns = [as_float(feature).alias(self.names[feature]) for feature in bins]
         self._pass(list(bins), columns, consume, "dividing bins")
         for axis in axes:
-            axis.fill(bins[axis.feature], sums[axis.feature])
+            axis.fill(bins[axis.feature], sums[axis.feature].T)
 
-    def _count_values(self, chunk: Mapping[Axis, pl.DataFrame]) -> None:
+    def _count_values(self, chunk: Mapping[Axis, Cells]) -> None:
         """Count the values in some open runs, in one pass: gather their rows, then group them."""
         tallies = {axis: self._tally() for axis in chunk}
         gathered: dict[Axis, list[pl.DataFrame]] = {axis: [] for axis in chunk}
@@ -374,38 +375,32 @@ class _Refinement:
 
         Gives the best score known, ``rival`` or better.
         """
-        axes = [axis for axis in axes if not axis.is_beaten and not axis.cells.is_empty()]
-        judged = [table for stack in _stacks(axes) for table in self._judge(stack)]
+        axes = [axis for axis in axes if not axis.is_beaten and len(axis.cells)]
+        judged = [verdict for stack in _stacks(axes) for verdict in self._judge(stack)]
         if best_only:
-            rival = min([rival, *(end for table in judged for end in _lowest(table))])
-        for axis, table in zip(axes, judged, strict=True):
-            limit = rival if best_only else min(_lowest(table), default=math.inf)
-            before = table["before"][0]
-            (axis.least_bound,) = table.select(pl.col("bound").min()).row(0)
-            axis.before = before
-            near, far = limit + TIE * before, limit + _SLACK * before
-            if best_only and not (table["bound"] <= far).any():
+            rival = min([rival, *(verdict.lowest for verdict in judged)])
+        for axis, verdict in zip(axes, judged, strict=True):
+            limit = rival if best_only else verdict.lowest
+            axis.least_bound = verdict.bound.min()
+            axis.before = verdict.before
+            near, far = limit + TIE * verdict.before, limit + _SLACK * verdict.before
+            if best_only and axis.least_bound > far:
                 axis.is_beaten = True
                 continue
             # A cut that only equals the best known loses to it if it comes later. The cell behind
             # that cut stays open: its first value is the other neighbour of the threshold.
-            position = pl.int_range(pl.len())
-            at_best = position.filter(pl.col("end") <= near).min().fill_null(table.height)
+            position = np.arange(len(axis.cells))
+            at_best = min(np.flatnonzero(verdict.end <= near), default=len(axis.cells))
             may_hold = (
-                (pl.col("bound") < limit - TIE * before)
-                | ((position <= at_best) & (pl.col("bound") <= far))
+                (verdict.bound < limit - TIE * verdict.before)
+                | ((position <= at_best) & (verdict.bound <= far))
                 | (position == at_best + 1)
             )
-            axis.close(table.select(pl.col("open") & may_hold).to_series(), _OPEN_ROWS / 4)
+            axis.close(axis.cells.is_open & may_hold, _OPEN_ROWS / 4)
         return rival
 
-    def _judge(self, axes: Sequence[Axis]) -> list[pl.DataFrame]:
-        """Bound every cell of some axes.
-
-        Gives per axis a table with a row per cell: ``bound``, the least score of a cut in it;
-        ``end``, the score of the cut at its upper end, null if that is no candidate; ``apart``, that of
-        the missing rows against all others; ``before``, the score of the unsplit rows; ``open``.
-        """
+    def _judge(self, axes: Sequence[Axis]) -> list[_Verdict]:
+        """Bound every cell of some axes, and score the cuts between them."""
         search = self.searches[axes[0].feature]
         measures = axes[0].measures
         policy = search.missing if any(axis.missing.any() for axis in axes) else "drop"
@@ -420,10 +415,10 @@ class _Refinement:
         whole = [pl.col(f"all_{name}") for name in measures]
         missing = [pl.col(f"missing_{name}") for name in measures]
         scored = whole if policy == "drop" else _plus(whole, missing)
-        cells = pl.concat(_sides(axis, placements) for axis in axes)
-        cells = cells.with_columns(self._n(scored).alias("total"))
         total = pl.col("total")
-        # Columns again, for the same reason as in `_sides`.
+        # Steps that later ones repeat many times are columns: as expressions they would be computed
+        # as often.
+        sides = _sides(axes, placements).with_columns(self._n(scored).alias("total"))
         steps: dict[str, pl.Expr] = {}
         bounds, ends = [], []
         for i in range(len(placements)):
@@ -436,22 +431,27 @@ class _Refinement:
                 self._n(_plus(right, inside)) >= search.min_leaf
             )
             is_cut = pl.col(f"fits{i}") & (self._n(right) >= search.min_leaf) & ~pl.col("last")
-            ends.append(pl.when(is_cut).then(f"end{i}"))
-            bound = pl.when("single").then(f"end{i}").otherwise(pl.col(f"inner{i}").fill_nan(0.0))
+            ends.append(pl.when(is_cut).then(f"end{i}").otherwise(math.inf))
+            inner = pl.col(f"inner{i}").fill_nan(0.0)
+            bound = pl.when("single").then(f"end{i}").otherwise(inner)
             bounds.append(pl.when(f"fits{i}").then(bound).otherwise(math.inf))
         apart = self._mass(whole, total) + self._mass(missing, total)
         fits = (self._n(whole) >= search.min_leaf) & (self._n(missing) >= search.min_leaf)
         is_tried = fits & (self._n(missing) > 0) & (policy == "best")
-        judged = cells.with_columns(**steps).select(
-            "open",
+        judged = sides.with_columns(**steps).select(
             bound=pl.min_horizontal(bounds) / total,
             end=pl.min_horizontal(ends) / total,
-            apart=pl.when(is_tried).then(apart / total),
+            apart=pl.when(is_tried).then(apart / total).otherwise(math.inf),
             before=self._mass(scored, total) / total,
         )
-        heights = [axis.cells.height for axis in axes]
-        starts = np.cumsum([0, *heights[:-1]]).tolist()
-        return [judged.slice(start, n) for start, n in zip(starts, heights, strict=True)]
+        verdicts = []
+        start = 0
+        for axis in axes:
+            part = judged.slice(start, len(axis.cells))
+            start += len(axis.cells)
+            arrays = part["bound"].to_numpy(), part["end"].to_numpy()
+            verdicts.append(_Verdict(*arrays, part["apart"][0], part["before"][0]))
+        return verdicts
 
     def _n(self, sums: Sequence[pl.Expr]) -> pl.Expr:
         return pl.sum_horizontal(sums) if self.measure.by_class else sums[0]
@@ -487,24 +487,23 @@ class _Refinement:
             return []
         return [axis for axis in open_axes if axis.open_rows > share and not axis.is_stubborn]
 
-    def _next_chunk(self) -> dict[Axis, pl.DataFrame]:
+    def _next_chunk(self) -> dict[Axis, Cells]:
         """Give open runs, of any axes, that one pass may count by value."""
-        chunk: dict[Axis, pl.DataFrame] = {}
+        chunk: dict[Axis, Cells] = {}
         left = float(_OPEN_ROWS)
         for axis in self.axes:
             if not axis.is_open or len(chunk) == _BLOCK:
                 continue
-            runs = axis.cells.filter("open")
-            upto = runs["rows"].cum_sum()
-            fits = runs.filter((upto <= left) | (runs["low"] == runs["high"]))
-            if fits.is_empty() and not chunk:
-                fits = runs.head(1)
-            if not fits.is_empty():
-                chunk[axis] = fits
-                left -= float(fits.filter(pl.col("low") < pl.col("high"))["rows"].sum())
+            runs = axis.cells.open
+            fits = (runs.rows.cumsum() <= left) | ~runs.is_wide
+            if not fits.any() and not chunk:
+                fits[0] = True
+            if fits.any():
+                chunk[axis] = runs[fits]
+                left -= float(runs.rows[fits & runs.is_wide].sum())
         return chunk
 
-    def _keep_best(self, chunk: Mapping[Axis, pl.DataFrame]) -> None:
+    def _keep_best(self, chunk: Mapping[Axis, Cells]) -> None:
         """Lump the counted values that are no neighbours of a best cut or of an open run."""
         for axis in chunk:
             search = self.searches[axis.feature]
@@ -513,40 +512,68 @@ class _Refinement:
             axis.keep(best)
 
 
+@dataclass(frozen=True)
+class _Verdict:
+    """What is known of the cuts of an axis.
+
+    Attributes
+    ----------
+    bound
+        For each cell, the least score that a cut inside can have.
+    end
+        For each cell, the score of the cut at its upper end; infinite if that is no candidate.
+    apart
+        The score of the missing rows against all others; infinite if that is no candidate.
+    before
+        The score of the rows when they are not split.
+    """
+
+    bound: npt.NDArray[np.float64]
+    end: npt.NDArray[np.float64]
+    apart: float
+    before: float
+
+    @property
+    def lowest(self) -> float:
+        """Give the lowest score known."""
+        return min(float(self.end.min()), self.apart)
+
+
 def _stacks(axes: Sequence[Axis]) -> Iterator[list[Axis]]:
-    """Group axes so that the tables of a group are judged together without taking much memory."""
+    """Group axes so that the cells of a group are judged together without taking much memory."""
     stack: list[Axis] = []
     height = 0
     for axis in axes:
-        if stack and height + axis.cells.height > _STACK_ROWS:
+        if stack and height + len(axis.cells) > _STACK_ROWS:
             yield stack
             stack, height = [], 0
         stack.append(axis)
-        height += axis.cells.height
+        height += len(axis.cells)
     if stack:
         yield stack
 
 
-def _sides(axis: Axis, placements: Sequence[tuple[bool, bool]]) -> pl.DataFrame:
-    """Give what lies left and right of each cell of an axis.
+def _sides(axes: Sequence[Axis], placements: Sequence[tuple[bool, bool]]) -> pl.DataFrame:
+    """Give what lies in each cell of some axes, left of it and right of it.
 
-    The sums become columns, ``left0_...`` and ``right0_...`` for the first placement of the missing
-    rows, because expressions that repeat them many times would compute them as often.
+    For every measure: its own name is what lies inside, ``all_...`` what lies in all cells of the
+    axis, ``missing_...`` what its missing rows have, ``left0_...`` and ``right0_...`` the sides of the
+    cell, with the missing rows where the first placement has them.
     """
-    columns = {"last": pl.int_range(1, pl.len() + 1) == pl.len(), "single": axis.is_single()}
-    for name, missing in zip(axis.measures, axis.missing.tolist(), strict=True):
-        inside, through, whole = pl.col(name), pl.col(name).cum_sum(), pl.col(name).sum()
-        columns |= {f"all_{name}": whole, f"missing_{name}": pl.lit(missing)}
-        for i, (to_left, to_right) in enumerate(placements):
-            columns[f"left{i}_{name}"] = through - inside + (missing if to_left else 0)
-            columns[f"right{i}_{name}"] = whole - through + (missing if to_right else 0)
-    return axis.cells.select("open", *axis.measures, **columns)
-
-
-def _lowest(judged: pl.DataFrame) -> list[float]:
-    """Give the lowest scores among the cuts at ends of cells, and of the missing rows apart."""
-    lowest = judged.select(pl.col("end").min(), pl.col("apart").min()).row(0)
-    return [score for score in lowest if score is not None]
+    heights = [len(axis.cells) for axis in axes]
+    last = np.zeros(sum(heights), dtype=np.bool_)
+    last[np.cumsum(heights) - 1] = True
+    columns = {"last": last, "single": np.concatenate([axis.is_single() for axis in axes])}
+    for i, name in enumerate(axes[0].measures):
+        inside = np.concatenate([axis.cells.sums[i] for axis in axes])
+        through = np.concatenate([axis.cells.sums[i].cumsum() for axis in axes])
+        whole = np.repeat([axis.cells.sums[i].sum() for axis in axes], heights)
+        missing = np.repeat([axis.missing[i] for axis in axes], heights)
+        columns |= {name: inside, f"all_{name}": whole, f"missing_{name}": missing}
+        for j, (to_left, to_right) in enumerate(placements):
+            columns[f"left{j}_{name}"] = through - inside + (missing if to_left else 0)
+            columns[f"right{j}_{name}"] = whole - through + (missing if to_right else 0)
+    return pl.DataFrame(columns)
 
 
 def _sample(values: pl.Series) -> npt.NDArray[np.float64]:

@@ -26,7 +26,8 @@ from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal
 
 import polars_oner as po
-from polars_oner import axis, counts, refine
+from polars_oner import binning, counts, refine
+from polars_oner.axis import Axis, Cells
 from polars_oner.typing import CLASS_CRITERIA, MISSING, NUMBER_CRITERIA, STRATEGIES, CriterionName
 
 ALL_CRITERIA = (*CLASS_CRITERIA, *NUMBER_CRITERIA)
@@ -63,7 +64,7 @@ def sizes(
         patch.setattr(refine, "shared_pass", partial(in_batches, batch_rows))
         patch.setattr(refine, "_BLOCK", block)
         patch.setattr(refine._Refinement, "_n_bins", lambda self: n_bins)
-        patch.setattr(axis, "_CACHED_ROWS", cached_rows)
+        patch.setattr(binning, "_CACHED_ROWS", cached_rows)
         patch.setattr(counts, "_PARTIAL_ROWS", 64)
         yield
 
@@ -407,18 +408,18 @@ def test_what_a_pass_holds_is_bounded(
     frame = pl.DataFrame({"x": x}).with_columns(y=pl.int_range(pl.len()) % 2)
     counted: list[int] = []
     kept: list[int] = []
-    take, keep = axis.Axis.take, axis.Axis.keep
+    take, keep = Axis.take, Axis.keep
 
-    def take_noted(self: axis.Axis, runs: pl.DataFrame, values: pl.DataFrame) -> None:
+    def take_noted(self: Axis, runs: Cells, values: pl.DataFrame) -> None:
         counted.append(int(values["n"].sum()))
         take(self, runs, values)
 
-    def keep_noted(self: axis.Axis, best: pl.DataFrame) -> None:
+    def keep_noted(self: Axis, best: pl.DataFrame) -> None:
         keep(self, best)
         kept.append(max(table.height for table in self.values))
 
-    monkeypatch.setattr(axis.Axis, "take", take_noted)
-    monkeypatch.setattr(axis.Axis, "keep", keep_noted)
+    monkeypatch.setattr(Axis, "take", take_noted)
+    monkeypatch.setattr(Axis, "keep", keep_noted)
     with sizes(open_rows=most, n_bins=16, cached_rows=50, stack_rows=1 << 17, batch_rows=100):
         refined = po.best_splits(frame, "y", criterion=criterion, strategy="refine")
     assert max(counted) <= 1.25 * most

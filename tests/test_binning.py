@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polars_oner import axis
-from polars_oner.axis import Bins, CodeRanges, EqualWidth, Runs, as_float, choose_bins, in_cache
-from polars_oner.axis import decode as to_floats
-from polars_oner.axis import encode as to_codes
+from polars_oner import binning
+from polars_oner.binning import Bins, CodeRanges, EqualWidth, Runs, as_float, choose_bins, in_cache
+from polars_oner.binning import decode as to_floats
+from polars_oner.binning import encode as to_codes
 from polars_oner.frame import Column
 
 ODD = [
@@ -170,7 +170,7 @@ def test_found_is_what_lies_in_the_runs(
         x = np.concatenate([x, np.nextafter(x, math.inf), np.nextafter(x, -math.inf)])
     runs = Runs(low, high, choose_bins(sample, 64))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(axis, "_CACHED_ROWS", cached_rows)
+        patch.setattr(binning, "_CACHED_ROWS", cached_rows)
         told = runs.find(pl.Series(x))
     at = to_codes(x)[:, None]
     expected = ((at >= low) & (at <= high)).any(axis=1) & ~np.isnan(x)
@@ -184,7 +184,7 @@ def test_pieces_in_cache_make_up_the_column(lengths: list[int]) -> None:
     chunks = [pl.Series(np.arange(n) + float(at)) for at, n in zip(starts, lengths, strict=False)]
     values = pl.concat(chunks, rechunk=False) if chunks else pl.Series([], dtype=pl.Float64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(axis, "_CACHED_ROWS", 5)
+        patch.setattr(binning, "_CACHED_ROWS", 5)
         pieces = [(at, part.tolist()) for at, part in in_cache(values)]
     assert all(part == [at + i for i in range(len(part))] for at, part in pieces)
     assert [value for _, part in pieces for value in part] == values.to_list()
