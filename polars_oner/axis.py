@@ -98,8 +98,8 @@ class Cells:
 class Axis:
     """What is known of an ordered feature between passes.
 
-    ``cells`` are the stretches that are not counted by exact value; ``values`` holds what has been;
-    ``missing`` has the statistics of the missing rows.
+    ``cells`` are the stretches that are not counted by exact value; ``values`` are the count tables of
+    those that have been; ``missing`` has the statistics of the missing rows.
     """
 
     cells: Cells
@@ -211,30 +211,37 @@ class Axis:
             exact=pl.lit(value=True),
             low=pl.Series(codes),
             at=pl.int_range(pl.len()),
-            run=pl.Series(np.searchsorted(runs.low, codes, side="right")),
+            run=pl.Series(runs.low[np.searchsorted(runs.low, codes, side="right") - 1]),
         )
         self.values.append(counted)
         self.cells = self.cells[~np.isin(self.cells.low, runs.low)]
 
-    def keep(self, best: pl.DataFrame) -> None:
-        """Lump counted values, but for the neighbours of the best cut and the ends of the runs."""
-        kept = []
-        for values in self.values:
-            ends = values.group_by("run").agg(_c("value").first(), last=_c("value").last())
-            wanted = pl.concat([best["value"], best["next"], ends["value"], ends["last"]])
-            marked = values.with_columns(
-                exact=_c("exact") & _c("value").is_in(pl.lit(wanted.drop_nulls().implode()))
-            ).with_columns(stretch=pl.struct("exact", "run").rle_id())
-            sums = [name for name in ("n", "s", "q") if name in values.columns]
-            lumps = (
-                marked.filter(~_c("exact"))
-                .group_by("stretch", *(["class"] if self.by_class else []))
-                .agg(_c("exact", "low", "at", "run").first(), _c(sums).sum())
-                .with_columns(value=pl.lit(None, values.schema["value"]))
+    def lumped(self, best: pl.DataFrame) -> pl.LazyFrame:
+        """Plan the counted values with lumps, but for neighbours of the best cut and ends of runs.
+
+        The result is to take the place of ``values``.
+        """
+        wanted = pl.concat([best["value"], best["next"]]).drop_nulls().implode()
+        value = _c("value")
+        is_end = (value == value.first().over("run")) | (value == value.last().over("run"))
+        marked = (
+            pl.concat(self.values, how="diagonal")
+            .lazy()
+            .sort("low", "at")
+            .with_columns(exact=_c("exact") & (is_end | value.is_in(pl.lit(wanted))))
+            .with_columns(stretch=pl.struct("exact", "run").rle_id())
+        )
+        lumps = (
+            marked.filter(~_c("exact"))
+            .group_by("stretch", *(["class"] if self.by_class else []))
+            .agg(
+                _c("low", "at", "exact", "run").first(),
+                _c([name for name in ("n", "s", "q") if not self.by_class or name == "n"]).sum(),
             )
-            both = [marked.filter("exact"), lumps]
-            kept.append(pl.concat(both, how="diagonal").drop("stretch").sort("run", "at"))
-        self.values = kept
+            .with_columns(value=pl.lit(None, canonical_dtype(self.feature.dtype)))
+        )
+        both = [marked.filter("exact"), lumps]
+        return pl.concat(both, how="diagonal").drop("stretch").sort("low", "at")
 
     def table(self) -> pl.DataFrame:
         """Give the count table: values where they were counted, lumps elsewhere, missing first."""

@@ -26,7 +26,7 @@ _ALL_BUT_SIGN = np.int64(np.iinfo(np.int64).max)
 _CACHED_ROWS = 1 << 15
 """Rows handled at a time, so that what is computed of them stays in the processor's cache."""
 
-_GUESS = 1 << 10
+_GUESS = 1 << 12
 """Codes around a computed edge among which the true one is looked for first."""
 
 

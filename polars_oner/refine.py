@@ -52,7 +52,13 @@ _BLOCK = 128
 read once per block instead, each column still once."""
 
 _STACK_ROWS = 1 << 17
+"""Cells that are judged at a time."""
+
+_PLANS = 32
+"""Axes whose counted values are lumped at a time: plans take memory too."""
+
 _SAMPLE = 20_000
+"""Values that the first bins of an axis are chosen by."""
 
 _SLACK = 1e-9
 """Bounds are rounded: within this share of the unsplit score they count as reached."""
@@ -187,10 +193,14 @@ class _Refinement:
                 # crowd in one bin must be told apart before they can be counted in portions.
                 closed_little = axis.open_rows > before / 2
                 axis.is_stubborn = closed_little and axis.heaviest_run <= _OPEN_ROWS
+        whole: list[Axis] = []
         while chunk := self._next_chunk():
             self._count_values(chunk)
-            if self._next_chunk():
-                self._keep_best(chunk)
+            whole += [axis for axis in chunk if axis not in whole]
+            held = sum(values.height for axis in whole for values in axis.values)
+            if held > _OPEN_ROWS / 4 and self._next_chunk():
+                self._lump(whole)
+                whole = []
         by_name = {axis.feature.name: axis for axis in self.axes if not axis.is_beaten}
         tables |= {name: axis.table() for name, axis in by_name.items()}
         return {f.name: tables[f.name] for f in self.searches if f.name in tables}
@@ -318,7 +328,7 @@ class _Refinement:
 
     def _n_bins(self) -> int:
         """Bins per axis: more with more rows, as each bin should hold few."""
-        bits = round(0.65 * math.log2(max(self.target.n_rows, 2)) + 0.5)
+        bits = round(0.55 * math.log2(max(self.target.n_rows, 2)) + 3.2)
         if isinstance(self.target, NumberTarget):
             # The bounds for moments are looser.
             bits += 2
@@ -503,13 +513,16 @@ class _Refinement:
                 left -= float(runs.rows[fits & runs.is_wide].sum())
         return chunk
 
-    def _keep_best(self, chunk: Mapping[Axis, Cells]) -> None:
+    def _lump(self, axes: Sequence[Axis]) -> None:
         """Lump the counted values that are no neighbours of a best cut or of an open run."""
-        for axis in chunk:
-            search = self.searches[axis.feature]
-            counts = axis.table()
-            best = first_best(candidates(counts.lazy(), search), ()).collect()
-            axis.keep(best)
+        for start in range(0, len(axes), _PLANS):
+            some = axes[start : start + _PLANS]
+            scored = (candidates(axis.table().lazy(), self.searches[axis.feature]) for axis in some)
+            best = pl.collect_all((first_best(plan, ()) for plan in scored), engine="in-memory")
+            plans = (axis.lumped(cut) for axis, cut in zip(some, best, strict=True))
+            lumped = pl.collect_all(plans, engine="in-memory")
+            for axis, values in zip(some, lumped, strict=True):
+                axis.values = [values]
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,9 @@ _EMPTY_ROW = pl.LazyFrame(
 )
 """The schema of the rows of a table of splits, for tables that have none."""
 
+_PLANS = 64
+"""Features whose best splits are found at a time."""
+
 _RESULT_COLUMNS = tuple(_EMPTY_ROW.collect_schema())[:-2]
 _SCORE_COLUMNS = ("threshold", "n_left", "n_right", "score_left", "score_right", "score")
 
@@ -285,7 +288,7 @@ def best_splits(
         return _planned_table(frame.lazy(), task, frame).collect(engine=engine)
     seen = _look_at_target(frame, task, engine)
     tables = _learned_counts(frame, task, seen, strategy, engine, progress, best_only=False)
-    return _table(_rows(tables, task, seen), task, as_lazy(frame)).collect(engine="in-memory")
+    return _table(_found_rows(tables, task, seen), task, as_lazy(frame)).collect(engine="in-memory")
 
 
 def best_split(
@@ -358,7 +361,9 @@ def best_split(
         task = replace(task, roles=replace(task.roles, skipped=()))
     seen = _look_at_target(frame, task, engine)
     tables = _learned_counts(frame, task, seen, strategy, engine, progress, best_only=not ranking)
-    table = _table(_rows(tables, task, seen), task, as_lazy(frame)).collect(engine="in-memory")
+    table = _table(_found_rows(tables, task, seen), task, as_lazy(frame)).collect(
+        engine="in-memory"
+    )
     found = table.filter(_c("score").is_not_null())["feature"].head(1).to_list()
     by_name = {feature.name: feature for feature in task.roles.features}
     if found:
@@ -466,20 +471,26 @@ def _search(
     return task.search(feature, n_classes=n_classes, has_missing=has_missing)
 
 
-def _rows(
+def _found_rows(
     tables: dict[str, pl.DataFrame], task: _Task, seen: ClassTarget | NumberTarget
 ) -> list[pl.LazyFrame]:
+    """Find the features' rows of the table of best splits, some at a time: plans take memory too."""
     by_name = {feature.name: feature for feature in task.roles.features}
-    return [
-        _row(
-            counts.lazy(),
-            by_name[name],
-            task.roles.names.index(name),
-            _search(task, by_name[name], seen, counts),
-            task.cut,
-        )
-        for name, counts in tables.items()
-    ]
+    names = list(tables)
+    rows = []
+    for start in range(0, len(names), _PLANS):
+        plans = [
+            _row(
+                tables[name].lazy(),
+                by_name[name],
+                task.roles.names.index(name),
+                _search(task, by_name[name], seen, tables[name]),
+                task.cut,
+            )
+            for name in names[start : start + _PLANS]
+        ]
+        rows += pl.collect_all(plans, engine="in-memory")
+    return [row.lazy() for row in rows]
 
 
 def _planned_counts(lazy: pl.LazyFrame, feature: Column, task: _Task) -> pl.LazyFrame:

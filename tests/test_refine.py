@@ -408,24 +408,24 @@ def test_what_a_pass_holds_is_bounded(
     frame = pl.DataFrame({"x": x}).with_columns(y=pl.int_range(pl.len()) % 2)
     counted: list[int] = []
     kept: list[int] = []
-    take, keep = Axis.take, Axis.keep
+    take, lump = Axis.take, refine._Refinement._lump
 
     def take_noted(self: Axis, runs: Cells, values: pl.DataFrame) -> None:
         counted.append(int(values["n"].sum()))
         take(self, runs, values)
 
-    def keep_noted(self: Axis, best: pl.DataFrame) -> None:
-        keep(self, best)
-        kept.append(max(table.height for table in self.values))
+    def lump_noted(self: refine._Refinement, axes: list[Axis]) -> None:
+        lump(self, axes)
+        kept.extend(table.height for axis in axes for table in axis.values)
 
     monkeypatch.setattr(Axis, "take", take_noted)
-    monkeypatch.setattr(Axis, "keep", keep_noted)
+    monkeypatch.setattr(refine._Refinement, "_lump", lump_noted)
     with sizes(open_rows=most, n_bins=16, cached_rows=50, stack_rows=1 << 17, batch_rows=100):
         refined = po.best_splits(frame, "y", criterion=criterion, strategy="refine")
     assert max(counted) <= 1.25 * most
     if criterion == "error":  # nearly every cut is as good as the best
         assert len(counted) > 10
-        assert max(kept) <= 64
+        assert max(kept) <= 24 * len(counted)
     assert_frame_equal(
         refined, po.best_splits(frame, "y", criterion=criterion, strategy="exhaustive")
     )
