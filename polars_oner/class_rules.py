@@ -404,7 +404,11 @@ def class_rules(
     if weights is not None:
         class_target(lazy, target, roles.target_dtype, weights=weights, engine=engine)
         lazy = lazy.filter(column(weights) > 0)
-    rows = _prepared(lazy, roles, row_weight(schema, weights))
+    rows = lazy.select(
+        column(roles.target).alias("class"),
+        *([] if weights is None else [row_weight(schema, weights).alias("n")]),
+        *(column(feature.name).alias(f"x{i}") for i, feature in enumerate(roles.features)),
+    )
     # Frames in memory are read as often as one likes; elsewhere several plans share one pass.
     if isinstance(frame, pl.DataFrame) or len(_plans(rows, roles)) == 1:
         tables = pl.collect_all(_plans(rows, roles), engine=engine)
@@ -413,22 +417,16 @@ def class_rules(
     return _model(tables, roles, ties)
 
 
-def _prepared(lazy: pl.LazyFrame, roles: Roles, weight: pl.Expr) -> pl.LazyFrame:
-    """Keep what is used: ``class``, ``n`` (a row's weight), and the i-th feature as ``x{i}``."""
-    return lazy.select(
-        column(roles.target).alias("class"),
-        weight.alias("n"),
-        *(column(feature.name).alias(f"x{i}") for i, feature in enumerate(roles.features)),
-    )
-
-
 def _plans(rows: pl.LazyFrame, roles: Roles) -> list[pl.LazyFrame]:
     """Plan one table for all ordered features, if there are any, and then one for each nominal one.
 
-    All give ``class`` (null for rows without a target), ``n_rows`` and ``n``, their weight. The first
-    has a row per class, with ``lower{i}`` and ``upper{i}``; the others a row per class and ``value``.
+    ``rows`` have ``class``, the i-th feature as ``x{i}`` and, if weighted, ``n``. All tables give
+    ``class`` (null for rows without a target), ``n_rows`` and ``n``, their weight. The first has a
+    row per class, with ``lower{i}`` and ``upper{i}``; the others a row per class and ``value``.
     """
-    sizes = (pl.len().cast(pl.Int64).alias("n_rows"), pl.col("n").sum())
+    names = rows.collect_schema().names()
+    n_rows = pl.len().cast(pl.Int64)
+    sizes = {"n_rows": n_rows, "n": pl.col("n").sum() if "n" in names else n_rows}
     ends = []
     value_plans = []
     for i, feature in enumerate(roles.features):
@@ -436,9 +434,9 @@ def _plans(rows: pl.LazyFrame, roles: Roles) -> list[pl.LazyFrame]:
         if feature.kind == "ordered":
             ends += [x.min().alias(f"lower{i}"), x.max().alias(f"upper{i}")]
         else:
-            values = rows.select("class", "n", canonical(x, feature.dtype).alias("value"))
-            value_plans.append(values.group_by("class", "value").agg(sizes))
-    range_plans = [rows.group_by("class").agg(*sizes, *ends)] if ends else []
+            values = rows.with_columns(canonical(x, feature.dtype).alias("value"))
+            value_plans.append(values.group_by("class", "value").agg(**sizes))
+    range_plans = [rows.group_by("class").agg(*ends, **sizes)] if ends else []
     return [*range_plans, *value_plans]
 
 

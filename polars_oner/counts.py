@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _BATCH_CELLS = 1 << 23
 """Small batches of a shared pass are put together to about this many cells."""
 
-_LONGEST_BATCH = 1 << 19
+_LONGEST_BATCH = 1_000_000
 _SHORTEST_BATCH = 1 << 12
 
 _PARTIAL_ROWS = 1 << 20
@@ -144,8 +144,7 @@ def count_values(
     """
     measure = measure_of(target)
     lazy = as_lazy(frame)
-    schema = lazy.collect_schema()
-    weight = row_weight(schema, weights)
+    weight = row_weight(lazy.collect_schema(), weights)
     # Features travel under short internal names: the user's could be those of the statistics.
     short = [Column(f"x{i}", feature.dtype, feature.kind) for i, feature in enumerate(features)]
     parts = {f"by{i}": key for i, key in enumerate(keys)}
@@ -161,7 +160,27 @@ def count_values(
         plans = [count_plan(rows, alias, measure, by=tuple(parts)) for alias in short]
         tables = pl.collect_all(plans, engine=engine)
     else:
-        tables = _count_batches(rows, short, measure, tuple(parts), target.n_rows, engine, progress)
+        tallies = [Tally([*parts, "value", *measure.keys], measure.sums) for _ in short]
+
+        def consume(batch: pl.DataFrame) -> None:
+            part = batch.lazy()
+            plans = [count_plan(part, alias, measure, by=tuple(parts)) for alias in short]
+            # The streaming engine groups a batch by text several times faster (measured).
+            for tally, table in zip(
+                tallies, pl.collect_all(plans, engine="streaming"), strict=True
+            ):
+                tally.add(table)
+
+        shared_pass(
+            rows,
+            consume,
+            n_columns=len(features) + len(keys) + 2,
+            n_rows=target.n_rows,
+            label="counting values",
+            engine=engine,
+            progress=progress,
+        )
+        tables = [tally.total() for tally in tallies]
     return {feature.name: table for feature, table in zip(features, tables, strict=True)}
 
 
@@ -230,35 +249,6 @@ def progress_bar(n_rows: float | None, label: str) -> AbstractContextManager[Any
         raise MissingPackageError.from_extra("tqdm", "progress", "progress=True") from None
     bar: AbstractContextManager[Any] = tqdm(total=n_rows, desc=label, unit="row", unit_scale=True)
     return bar
-
-
-def _count_batches(
-    rows: pl.LazyFrame,
-    features: Sequence[Column],
-    measure: Measure,
-    by: Sequence[str],
-    n_rows: float,
-    engine: Engine,
-    progress: bool,
-) -> list[pl.DataFrame]:
-    tallies = [Tally([*by, "value", *measure.keys], measure.sums) for _ in features]
-
-    def consume(batch: pl.DataFrame) -> None:
-        plans = [count_plan(batch.lazy(), feature, measure, by=by) for feature in features]
-        for tally, table in zip(tallies, pl.collect_all(plans, engine="in-memory"), strict=True):
-            tally.add(table)
-
-    width = len(features) + len(by) + 2
-    shared_pass(
-        rows,
-        consume,
-        n_columns=width,
-        n_rows=n_rows,
-        label="counting values",
-        engine=engine,
-        progress=progress,
-    )
-    return [tally.total() for tally in tallies]
 
 
 class Tally:

@@ -15,8 +15,11 @@ from polars_oner.typing import Engine
 _LOOKUP_SPAN = 1 << 16
 """Integer targets within this span are coded by a table look-up, others by way of their text."""
 
-_FEW_LABELS = 16
-"""Up to this many categories are coded by comparisons, which read their numbers alone."""
+_FEW_CATEGORIES, _FEW_TEXTS = 16, 6
+"""Up to this many labels are coded by comparisons: of a Categorical's numbers, or of short text."""
+
+_SHORT_TEXT = 12
+"""Bytes of text that are compared at once."""
 
 _WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
 
@@ -62,19 +65,26 @@ class ClassTarget:
             codes = self.classes.cast(pl.Int64)
             if int(codes[-1]) - int(codes[0]) < _LOOKUP_SPAN:
                 return self._look_up(values, codes)
-        classes = self.classes
-        if isinstance(self.dtype, pl.Categorical) and len(classes) <= _FEW_LABELS:
-            code: pl.Expr = pl.lit(0, pl.UInt32)
-            for i, label in enumerate(classes.to_list()):
-                code = (
-                    pl.when(column(self.name) == label).then(pl.lit(i, pl.UInt32)).otherwise(code)
-                )
+        if self._is_compared:
+            code = pl.lit(0, pl.UInt32)
+            for i, label in enumerate(self.classes):
+                is_class = column(self.name) == label
+                code = pl.when(is_class).then(pl.lit(i, pl.UInt32)).otherwise(code)
             return code
+        classes = self.classes
         if self.dtype.is_temporal():
             # The text of a time is not unique, and durations have none.
             values, classes = values.to_physical(), classes.to_physical()
         labels = classes.cast(pl.String)
         return values.cast(pl.String).cast(pl.Enum(labels)).to_physical().cast(pl.UInt32)
+
+    @property
+    def _is_compared(self) -> bool:
+        if isinstance(self.dtype, pl.Categorical):
+            return len(self.classes) <= _FEW_CATEGORIES
+        if not isinstance(self.dtype, pl.String) or len(self.classes) > _FEW_TEXTS:
+            return False
+        return all(length <= _SHORT_TEXT for length in self.classes.str.len_bytes())
 
     def _look_up(self, values: pl.Expr, codes: pl.Series) -> pl.Expr:
         first, last = int(codes[0]), int(codes[-1])
