@@ -5,7 +5,8 @@ an ordered feature, a set of values for a nominal one. Left and right class coun
 counts over the sorted count table, in one plan; nothing is looped over. A row of the table adds its
 class to the left and takes it from the right, so the gathered terms of a criterion (the sum of the
 squared class counts, say) change there by a difference that needs no other class: a running sum of
-such differences is the gathered term at every candidate, whatever the number of classes.
+such differences is the gathered term at every candidate, whatever the number of classes. (Of two
+classes a running count of one says all.)
 
 Nominal features: with two classes, or a number target, some prefix of the values in ascending order
 of their target mean is the best set (Breiman et al. 1984, theorem 4.5; Fisher 1958 for the variance),
@@ -207,10 +208,13 @@ def _threshold_sides(counts: pl.LazyFrame, search: Search) -> pl.LazyFrame:
     Gives one row per distinct value that has a next one, and the last row of each segment
     (``final``: all values left), with the columns that `_placed` reads.
     """
+    # Rows lie in order, so the next one tells whether a segment ends, without a window.
+    ends = [_c(key).ne_missing(_c(key).shift(-1)) for key in search.by]
+    final = pl.any_horizontal(pl.int_range(1, pl.len() + 1) == pl.len(), *ends)
     counts = counts.with_columns(
         k=pl.when(_c("value").is_null() & _c("exact")).then(0).otherwise(_c("n")),
-        next=search.over(_c("value").shift(-1)),
-        final=search.over(pl.int_range(1, pl.len() + 1) == pl.len()),
+        next=pl.when(~final).then(_c("value").shift(-1)),
+        final=final,
     ).with_columns(m=_c("n") - _c("k"))
     if isinstance(search.criterion, ClassCriterion):
         sides = _class_masses(counts, search.criterion, search)
@@ -221,34 +225,76 @@ def _threshold_sides(counts: pl.LazyFrame, search: Search) -> pl.LazyFrame:
 
 def _class_masses(counts: pl.LazyFrame, criterion: ClassCriterion, search: Search) -> pl.LazyFrame:
     over = search.over
-    counts = counts.with_columns(
-        after=over(_c("k").cum_sum(), "class"),
-        in_class=over(_c("k").sum(), "class"),
-        m_after=over(_c("m").cum_sum(), "class"),
-        m_class=over(_c("m").sum(), "class"),
-        n_left=over(_c("k").cum_sum()),
-        n_present=over(_c("k").sum()),
-        n_missing=over(_c("m").sum()),
-        total=over(_c("n").sum()),
-    ).with_columns(n_right=_c("n_present") - _c("n_left"), later=_c("in_class") - _c("after"))
-    gathered = [*_gathered(criterion, search, with_missing=False)]
+    sums = {"n_left": over(_c("k").cum_sum()), "n_present": over(_c("k").sum())}
     if search.has_missing:
-        gathered += _gathered(criterion, search, with_missing=True)
-    total = _c("total")
-    counts = counts.with_columns(gathered)
+        sums |= {"n_missing": over(_c("m").sum()), "total": over(_c("n").sum())}
+    counts = counts.with_columns(**sums)
+    if not search.has_missing:
+        counts = counts.with_columns(n_missing=_c("n_present") * 0, total=_c("n_present"))
+    counts = counts.with_columns(n_right=_c("n_present") - _c("n_left"))
+    has_two_classes = search.n_classes is not None and search.n_classes <= 2
+    with_terms = _terms_of_two if has_two_classes else _running_terms
+    total, n_missing = _c("total"), _c("n_missing")
     masses = [
         criterion.mass(_c("n_left"), _c("terms_left"), total).alias("left"),
         criterion.mass(_c("n_right"), _c("terms_right"), total).alias("right"),
         criterion.mass(_c("n_present"), _c("terms_all"), total).alias("all"),
     ]
     if search.has_missing:
-        n_missing = _c("n_missing")
         masses += [
             criterion.mass(_c("n_left") + n_missing, _c("terms_left_m"), total).alias("left_m"),
             criterion.mass(_c("n_right") + n_missing, _c("terms_right_m"), total).alias("right_m"),
             criterion.mass(total, _c("terms_all_m"), total).alias("all_m"),
         ]
-    return counts.with_columns(masses)
+    return with_terms(counts, criterion, search).with_columns(masses)
+
+
+def _terms_of_two(counts: pl.LazyFrame, criterion: ClassCriterion, search: Search) -> pl.LazyFrame:
+    """Gather the terms of both sides and of all rows where there are at most two classes.
+
+    What is not of the one class is of the other, so a running count of one class is enough.
+    """
+    over = search.over
+    counts = counts.with_columns(is_last=_c("class") == _c("class").max())
+    last = pl.when("is_last").then("k").otherwise(0)
+    sums = {"left": over(last.cum_sum()), "all": over(last.sum())}
+    if search.has_missing:
+        sums["missing"] = over(pl.when("is_last").then("m").otherwise(0).sum())
+    counts = counts.with_columns(**{f"last_{name}": total for name, total in sums.items()})
+
+    def gathered(last: pl.Expr, n: pl.Expr) -> pl.Expr:
+        terms = [criterion.term(count, _c("total")) for count in (last, n - last)]
+        return terms[0] + terms[1] if criterion.reduce == "sum" else pl.max_horizontal(terms)
+
+    sides = {
+        "left": (_c("last_left"), _c("n_left")),
+        "right": (_c("last_all") - _c("last_left"), _c("n_right")),
+        "all": (_c("last_all"), _c("n_present")),
+    }
+    terms = {f"terms_{name}": gathered(*side) for name, side in sides.items()}
+    if search.has_missing:
+        terms |= {
+            f"terms_{name}_m": gathered(last + _c("last_missing"), n + _c("n_missing"))
+            for name, (last, n) in sides.items()
+        }
+    return counts.with_columns(**terms)
+
+
+def _running_terms(counts: pl.LazyFrame, criterion: ClassCriterion, search: Search) -> pl.LazyFrame:
+    """Gather the terms of both sides and of all rows, whatever the number of classes."""
+    over = search.over
+    counts = counts.with_columns(
+        after=over(_c("k").cum_sum(), "class"), in_class=over(_c("k").sum(), "class")
+    )
+    if search.has_missing:
+        counts = counts.with_columns(
+            m_after=over(_c("m").cum_sum(), "class"), m_class=over(_c("m").sum(), "class")
+        )
+    counts = counts.with_columns(later=_c("in_class") - _c("after"))
+    gathered = _gathered(criterion, search, with_missing=False)
+    if search.has_missing:
+        gathered += _gathered(criterion, search, with_missing=True)
+    return counts.with_columns(gathered)
 
 
 def _gathered(criterion: ClassCriterion, search: Search, *, with_missing: bool) -> list[pl.Expr]:
@@ -414,48 +460,55 @@ def _placed(sides: pl.LazyFrame, search: Search) -> pl.LazyFrame:
     policy = search.missing if search.has_missing else "drop"
     counted = pl.lit(0, pl.Int64) if policy == "drop" else n_missing
     rows = n_left + n_right + counted
-    # Which placements compete: all values left leaves only the missing rows for the right.
-    to_left = (_c("left_m"), _c("right"), n_left + counted, n_right)
-    to_right = (_c("left"), _c("right_m"), n_left, n_right + counted)
-    dropped = (_c("left"), _c("right"), n_left, n_right)
-    tries = {"best": (to_left, to_right), "left": (to_left,), "right": (to_right,)}
-    leaf = search.min_leaf
-    options = []
-    for left, right, left_rows, right_rows in tries.get(policy, (dropped,)):
-        fits = (left_rows >= leaf) & (right_rows >= leaf)
-        if not (policy == "best" and left is to_right[0] and right is to_right[1]):
-            fits &= ~_c("final")
-        options.append(
-            pl.when(fits).then(
-                pl.struct(
-                    score=(left + right) / rows,
-                    score_left=left / left_rows,
-                    score_right=right / right_rows,
-                    n_left=left_rows,
-                    n_right=right_rows,
-                )
-            )
-        )
     before = (_c("all") if policy == "drop" else _c("all_m")) / rows
-    if policy == "best":
-        first, second = (option.struct.field("score") for option in options)
-        take_first = second.is_null() | (first <= second + TIE * before).fill_null(value=False)
-        chosen = pl.when(take_first).then(options[0]).otherwise(options[1])
-        goes = (
-            pl.when(_c("final"))
-            .then(pl.lit("apart"))
-            .when(take_first)
-            .then(pl.lit("left"))
-            .otherwise(pl.lit("right"))
-        )
-    else:
-        chosen = options[0]
+
+    def scored(
+        left: pl.Expr, right: pl.Expr, left_rows: pl.Expr, right_rows: pl.Expr
+    ) -> tuple[pl.Expr, dict[str, pl.Expr]]:
+        fits = (left_rows >= search.min_leaf) & (right_rows >= search.min_leaf)
+        return fits, {
+            "score": (left + right) / rows,
+            "score_left": left / left_rows,
+            "score_right": right / right_rows,
+            "n_left": left_rows,
+            "n_right": right_rows,
+        }
+
+    dropped = scored(_c("left"), _c("right"), n_left, n_right)
+    to_left = scored(_c("left_m"), _c("right"), n_left + counted, n_right)
+    to_right = scored(_c("left"), _c("right_m"), n_left, n_right + counted)
+    kept = [*search.by, "value", "next", "n_missing"]
+    if policy != "best":
+        fits, scores = {"drop": dropped, "left": to_left, "right": to_right}[policy]
         goes = pl.lit(None if policy == "drop" else policy, pl.String)
+        return sides.filter(fits & ~_c("final")).select(
+            *kept, before=before, goes=pl.when(n_missing > 0).then(goes), **scores
+        )
+    # All values left leaves only the missing rows for the right.
+    left_fits, left_scores = to_left[0] & ~_c("final"), to_left[1]
+    right_fits, right_scores = to_right
+    first = pl.when(left_fits).then(left_scores["score"])
+    second = pl.when(right_fits).then(right_scores["score"])
+    is_left = second.is_null() | (first <= second + TIE * before).fill_null(value=False)
+    goes = (
+        pl.when(_c("final"))
+        .then(pl.lit("apart"))
+        .when("is_left")
+        .then(pl.lit("left"))
+        .otherwise(pl.lit("right"))
+    )
     return (
-        sides.with_columns(before=before, chosen=chosen, goes=pl.when(n_missing > 0).then(goes))
-        .filter(_c("chosen").struct.field("score").is_not_null())
-        .select(*search.by, "value", "next", "goes", "n_missing", "before", "chosen")
-        .unnest("chosen")
+        sides.filter(left_fits | right_fits)
+        .with_columns(is_left=is_left)
+        .select(
+            *kept,
+            before=before,
+            goes=pl.when(n_missing > 0).then(goes),
+            **{
+                name: pl.when("is_left").then(left_scores[name]).otherwise(right_scores[name])
+                for name in left_scores
+            },
+        )
     )
 
 

@@ -284,8 +284,10 @@ def best_splits(
         table: FrameT = _planned_table(frame, task)
         return table
     if task.by:
-        _look_at_target(frame, task, engine)  # an empty target or a bad weight raises
-        return _planned_table(frame.lazy(), task, frame).collect(engine=engine)
+        seen = _look_at_target(frame, task, engine)  # an empty target or a bad weight raises
+        # The rows are there and so is their sorted copy: the engine for that is the faster one.
+        in_memory: Engine = "in-memory" if engine == "auto" else engine
+        return _planned_table(frame.lazy(), task, frame, seen).collect(engine=in_memory)
     seen = _look_at_target(frame, task, engine)
     tables = _learned_counts(frame, task, seen, strategy, engine, progress, best_only=False)
     return _table(_found_rows(tables, task, seen), task, as_lazy(frame)).collect(engine="in-memory")
@@ -529,15 +531,20 @@ def _two_classes(task: _Task) -> int | None:
 
 
 def _planned_table(
-    lazy: pl.LazyFrame, task: _Task, known: pl.DataFrame | None = None
+    lazy: pl.LazyFrame,
+    task: _Task,
+    known: pl.DataFrame | None = None,
+    seen: ClassTarget | NumberTarget | None = None,
 ) -> pl.LazyFrame:
+    """Plan the table; a frame whose rows are known, and its target, spare some of the work."""
+    n_classes = len(seen.classes) if isinstance(seen, ClassTarget) else _two_classes(task)
     rows = []
     for feature in task.roles.features:
         has_missing = True
         if known is not None:
             gap = is_missing(column(feature.name), feature.dtype).any()
             has_missing = bool(known.select(gap.alias("gap")).item())
-        search = task.search(feature, n_classes=_two_classes(task), has_missing=has_missing)
+        search = task.search(feature, n_classes=n_classes, has_missing=has_missing)
         counts = _planned_counts(lazy, feature, task)
         position = task.roles.names.index(feature.name)
         rows.append(_row(counts, feature, position, search, task.cut))
@@ -555,10 +562,15 @@ def _row(
     missing = _c("value").is_null() & _c("exact")
     sums = {
         "all_missing": _c("n").filter(missing).sum(),
-        "n_values": _c("value").drop_nulls().n_unique(),
+        "least": _c("value").min(),
+        "most": _c("value").max(),
     }
-    if isinstance(search.criterion, ClassCriterion):
-        sums["n_classes"] = _c("class").n_unique()
+    sets_are_tried = feature.kind == "nominal" and isinstance(search.criterion, ClassCriterion)
+    if sets_are_tried:
+        sums |= {
+            "n_values": _c("value").drop_nulls().n_unique(),
+            "n_classes": _c("class").n_unique(),
+        }
     if by:
         summary = counts.group_by(by).agg(**sums)
         row = summary.join(best, on=list(by), how="left", nulls_equal=True)
@@ -588,14 +600,14 @@ def _row(
     )
     found = _c("score").is_not_null()
     reason: pl.Expr = (
-        pl.when(~found & (_c("n_values") == 0))
+        pl.when(~found & _c("least").is_null())
         .then(pl.lit("all values are missing"))
-        .when(~found & (_c("n_values") == 1))
+        .when(~found & (_c("least") == _c("most")))
         .then(pl.lit("only one distinct value"))
         .when(~found)
         .then(pl.lit(f"no split leaves {search.min_leaf} rows on each side"))
     )
-    if feature.kind == "nominal" and "n_classes" in sums:
+    if sets_are_tried:
         many = (_c("n_values") > EXHAUSTIVE) & (_c("n_classes") > 2)
         text = f"more than {EXHAUSTIVE} values: each tried against the rest"
         reason = pl.when(found & many).then(pl.lit(text)).otherwise(reason)
