@@ -152,9 +152,17 @@ def _measure(plan: Plan, contender: Contender, timeout: float) -> Measurement | 
     """Measure in a child process; a text says why there is no measurement."""
     spec = Spec(plan.work.name, contender.name, plan.rows, plan.columns)
     command = [sys.executable, "-m", "benchmarks.child", json.dumps(asdict(spec))]
+    # The C library would reserve 64 MB of address space for each thread that allocates.
+    environment = {} if contender.cap is None else {"MALLOC_ARENA_MAX": "1"}
     try:
         done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False
+            command,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return f"none in {timeout:.0f} s"
