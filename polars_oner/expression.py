@@ -173,13 +173,17 @@ def predict_intervals(
     for code, run in groupby(range(len(codes)), key=lambda i: codes[i]):
         first, *_, last = [*run] * 2
         test = is_between(x, ends[first], ends[last + 1])
-        if first == 0 and last == len(cuts):
-            test = ~is_missing(x, feature.dtype)
-        elif last == len(cuts) and feature.dtype.is_float():
+        if last == len(cuts) and feature.dtype.is_float():
             test &= x.is_not_nan()
         tests.setdefault(code, []).append(test)
     # Null passes no test, so rows that pass none are given the class of the missing ones.
-    tests.pop(missing, None)
+    if missing in tests:
+        del tests[missing]
+    else:
+        # What lies in no other interval lies in those of the last class, unless it is missing.
+        *_, last_class = tests
+        is_present = x.is_not_nan() if feature.dtype.is_float() else x.is_not_null()
+        tests[last_class] = [is_present]
     return guarded(_pick({c: any_of(t) for c, t in tests.items()}, missing, classes), feature)
 
 
