@@ -8,7 +8,7 @@ the partial tables are added up, so that nothing is held but counts and a batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,12 @@ _SHORTEST_BATCH = 1 << 12
 
 _PARTIAL_ROWS = 1 << 20
 """Partial tables are added up when they have this many rows, or twice what the last sum had."""
+
+
+_MANY_ROWS = 1 << 17
+_SAMPLE = 1 << 12
+_MOST_DIFFER = 0.995
+"""Of that many values as many differ if there are hundreds of thousands."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,12 @@ def measure_of(target: ClassTarget | NumberTarget) -> Measure:
 
 
 def count_plan(
-    rows: pl.LazyFrame, feature: Column, measure: Measure, *, by: Sequence[str] = ()
+    rows: pl.LazyFrame,
+    feature: Column,
+    measure: Measure,
+    *,
+    by: Sequence[str] = (),
+    by_runs: bool = False,
 ) -> pl.LazyFrame:
     """Plan the counts of one feature.
 
@@ -85,6 +96,9 @@ def count_plan(
         What is summed up.
     by
         Columns that split the rows into parts counted apart, such as segments or folds.
+    by_runs
+        Whether to sort the rows and count runs of equal ones, which only whole weights allow.
+        Where most values differ that is several times faster than to group them.
 
     Returns
     -------
@@ -93,18 +107,13 @@ def count_plan(
         the feature's dtype, null for missing; ``class``; ``n`` Int64 (Float64 with float weights);
         for a numeric target ``s`` and ``q`` Float64 in place of ``class``.
     """
-    keys = [*by, "value", *measure.keys]
-    return (
-        rows.select(
-            *by,
-            canonical(column(feature.name), feature.dtype).alias("value"),
-            *measure.keys,
-            *measure.sums,
-        )
-        .group_by(keys)
-        .agg(pl.col(measure.sums).sum())
-        .sort(keys)
+    used = rows.select(
+        *by,
+        canonical(column(feature.name), feature.dtype).alias("value"),
+        *measure.keys,
+        *measure.sums,
     )
+    return _added_up(used, [*by, "value", *measure.keys], measure.sums, by_runs=by_runs)
 
 
 def count_values(
@@ -156,19 +165,36 @@ def count_values(
             for feature, alias in zip(features, short, strict=True)
         ),
     )
-    if isinstance(frame, pl.DataFrame) or len(features) == 1:
-        plans = [count_plan(rows, alias, measure, by=tuple(parts)) for alias in short]
-        tables = pl.collect_all(plans, engine=engine)
+    is_whole = measure.by_class and not rows.collect_schema()["n"].is_float()
+
+    def counted(
+        part: pl.LazyFrame, columns: Mapping[str, pl.Series], engine: Engine
+    ) -> list[pl.DataFrame]:
+        by_runs = [a for a in short if is_whole and _mostly_differ(columns.get(a.name), a)]
+        plans = {
+            alias: count_plan(part, alias, measure, by=tuple(parts), by_runs=alias in by_runs)
+            for alias in short
+        }
+        grouped = {alias: plan for alias, plan in plans.items() if alias not in by_runs}
+        tables = dict(zip(grouped, pl.collect_all(grouped.values(), engine=engine), strict=True))
+        # A sort takes all cores and much memory by itself: one after the other.
+        tables |= {alias: plans[alias].collect(engine="in-memory") for alias in by_runs}
+        return [tables[alias] for alias in short]
+
+    if isinstance(frame, pl.DataFrame):
+        columns = {
+            alias.name: frame[feature.name] for feature, alias in zip(features, short, strict=True)
+        }
+        tables = counted(rows, columns, engine)
+    elif len(features) == 1:
+        tables = counted(rows, {}, engine)
     else:
         tallies = [Tally([*parts, "value", *measure.keys], measure.sums) for _ in short]
 
         def consume(batch: pl.DataFrame) -> None:
-            part = batch.lazy()
-            plans = [count_plan(part, alias, measure, by=tuple(parts)) for alias in short]
             # The streaming engine groups a batch by text several times faster (measured).
-            for tally, table in zip(
-                tallies, pl.collect_all(plans, engine="streaming"), strict=True
-            ):
+            found = counted(batch.lazy(), dict(batch.to_dict()), "streaming")
+            for tally, table in zip(tallies, found, strict=True):
                 tally.add(table)
 
         shared_pass(
@@ -271,9 +297,37 @@ class Tally:
     def total(self) -> pl.DataFrame:
         """Give the sum of all tables so far, ascending by its keys."""
         if len(self.parts) > 1:
-            whole = pl.concat(self.parts).group_by(self.keys).agg(pl.col(self.sums).sum())
-            self.parts = [whole.sort(self.keys)]
+            rows = pl.concat(self.parts)
+            plan = _added_up(rows.lazy(), self.keys, self.sums, by_runs=self._by_runs(rows))
+            self.parts = [plan.collect(engine="in-memory")]
         (whole,) = self.parts
         self._held = whole.height
         self._limit = max(_PARTIAL_ROWS, 2 * whole.height)
         return whole
+
+    def _by_runs(self, rows: pl.DataFrame) -> bool:
+        if "value" not in self.keys or any(rows.schema[name].is_float() for name in self.sums):
+            return False
+        return _mostly_differ(rows["value"], Column("value", rows.schema["value"], "ordered"))
+
+
+def _added_up(
+    rows: pl.LazyFrame, keys: Sequence[str], sums: Sequence[str], *, by_runs: bool
+) -> pl.LazyFrame:
+    """Add up the rows of equal keys, and order them by these."""
+    if not by_runs:
+        return rows.group_by(keys).agg(pl.col(sums).sum()).sort(keys)
+    differs = (pl.col(key).ne_missing(pl.col(key).shift(-1)) for key in keys)
+    is_last = pl.any_horizontal(*differs, pl.int_range(1, pl.len() + 1) == pl.len())
+    totals = rows.sort(keys).with_columns(pl.col(sums).cum_sum()).filter(is_last)
+    return totals.with_columns(pl.col(sums) - pl.col(sums).shift(1).fill_null(0))
+
+
+def _mostly_differ(values: pl.Series | None, feature: Column) -> bool:
+    """Tell by a sample whether so many of many values differ that sorting beats grouping."""
+    if values is None or feature.kind != "ordered" or len(values) < _MANY_ROWS:
+        return False
+    if not (feature.dtype.is_numeric() or feature.dtype.is_temporal()):
+        return False
+    sample = values.gather_every(len(values) // _SAMPLE)
+    return sample.n_unique() > _MOST_DIFFER * len(sample)

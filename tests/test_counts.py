@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from polars_oner import counts
-from polars_oner.counts import Tally, count_values
+from polars_oner.counts import Tally, count_plan, count_values
 from polars_oner.frame import Column, resolve
 from polars_oner.target import class_target, number_target
 from polars_oner.typing import Engine
@@ -114,3 +116,69 @@ def test_progress_shows_the_rows(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("tqdm")
     count(ROWS, "x", "s", lazy=True, progress=True)
     assert "7.00/7.00" in capsys.readouterr().err
+
+
+@given(
+    values=st.lists(st.sampled_from([None, math.nan, -0.0, 0.0, 1.5, math.inf]), max_size=30),
+    data=st.data(),
+)
+def test_runs_of_sorted_rows_count_as_groups_do(values: list[Any], data: st.DataObject) -> None:
+    few = st.integers(0, 2)
+    columns = {
+        name: data.draw(st.lists(few, min_size=len(values), max_size=len(values)))
+        for name in ("by0", "class", "n")
+    }
+    x = pl.Series("x", values, dtype=pl.Float64)
+    rows = pl.DataFrame({"x": x, **columns}, schema_overrides=dict.fromkeys(columns, pl.Int64))
+    feature, measure = (
+        Column("x", pl.Float64(), "ordered"),
+        counts.Measure(pl.col("y"), by_class=True),
+    )
+    for by in ((), ("by0",)):
+        grouped, runs = (
+            count_plan(rows.lazy(), feature, measure, by=by, by_runs=by_runs).collect()
+            for by_runs in (False, True)
+        )
+        assert_frame_equal(grouped, runs)
+
+
+def test_many_different_values_are_counted_by_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(0)
+    n = 200_000
+    frame = pl.DataFrame(
+        {
+            "distinct": generator.permutation(n),
+            "pairs": generator.integers(0, n // 2, n),
+            "few": generator.integers(0, 9, n),
+            "text": pl.Series(generator.permutation(n)).cast(pl.String),
+            "y": generator.integers(0, 3, n),
+        }
+    )
+    names = frame.columns[:-1]
+    columns = features(frame, *names)
+    target = class_target(frame.lazy(), "y", pl.Int64())
+    chosen: dict[str, bool] = {}
+    real = counts.count_plan
+
+    def noted(*args: Any, **options: Any) -> pl.LazyFrame:
+        chosen[args[1].name] = options["by_runs"]
+        return real(*args, **options)
+
+    monkeypatch.setattr(counts, "count_plan", noted)
+    for source in (frame, frame.lazy()):
+        tables = count_values(source, columns, target)
+        assert chosen == {"x0": True, "x1": False, "x2": False, "x3": False}
+        for name in names:
+            expected = frame.group_by(pl.col(name).alias("value"), pl.col("y").alias("class")).len()
+            assert_frame_equal(
+                tables[name],
+                expected.sort("value", "class").select(
+                    "value", pl.col("class").cast(pl.UInt32), n=pl.col("len").cast(pl.Int64)
+                ),
+            )
+    # Sums of floats would lose digits in a running total.
+    weighted = frame.with_columns(w=pl.lit(0.1))
+    target = class_target(weighted.lazy(), "y", pl.Int64(), weights="w")
+    tables = count_values(weighted, columns[:1], target, weights="w")
+    assert chosen["x0"] is False
+    assert (tables["distinct"]["n"] == 0.1).all()
