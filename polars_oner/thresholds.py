@@ -82,7 +82,7 @@ def as_text(left: pl.Expr, right: pl.Expr, dtype: pl.DataType, cut: Cut) -> pl.E
     if isinstance(dtype, pl.Time):
         return native.dt.to_string("%T%.f")
     if isinstance(dtype, pl.Enum):
-        return pl.format('"{}"', native.cast(pl.String))
+        return in_quotes(native.cast(pl.String))
     if dtype.is_integer() and cut == "midpoint":
         number = as_number(left, right, dtype, cut)
         # Of whole numbers the integer is written: a large float may be short of digits.
@@ -92,6 +92,19 @@ def as_text(left: pl.Expr, right: pl.Expr, dtype: pl.DataType, cut: Cut) -> pl.E
         # A Float32 is written as the Float64 it equals, which no reader rounds.
         return native.cast(pl.Float64).cast(pl.String).str.strip_suffix(".0")
     return native.cast(pl.String)
+
+
+def in_quotes(text: pl.Expr) -> pl.Expr:
+    """Write text in double quotes, with quotes, backslashes and line breaks escaped as in JSON."""
+    for plain, escaped in (
+        ("\\", "\\\\"),
+        ('"', '\\"'),
+        ("\n", "\\n"),
+        ("\r", "\\r"),
+        ("\t", "\\t"),
+    ):
+        text = text.str.replace_all(plain, escaped, literal=True)
+    return pl.concat_str(pl.lit('"'), text, pl.lit('"'))
 
 
 def midpoint_value(left: Any, right: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 from itertools import combinations
 from typing import Any
@@ -154,6 +155,17 @@ def test_conditions(feature: str, cut: Any, condition: str, threshold: float | N
         po.best_splits(frame, "y", feature, cut=cut, strategy="refine"),
     ):
         assert table.select("condition", "threshold").row(0) == (condition, threshold)
+
+
+def test_labels_in_conditions_can_be_read_back() -> None:
+    labels = ['a", "b', "back\\slash\\", "two\nlines", "tab\t", "$1"]
+    frame = pl.DataFrame({"s": [*labels, "z"], "y": [0] * len(labels) + [1]})
+    condition = po.best_splits(frame, "y")["condition"].item()
+    assert json.loads(condition.replace("s in {", "[").replace("}", "]")) == sorted(labels)
+    levels = ['"', "\\", "z"]
+    ordered = frame.select(pl.Series("s", levels, dtype=pl.Enum(levels)), y=pl.Series([0, 0, 1]))
+    condition = po.best_splits(ordered, "y", ordered=["s"])["condition"].item()
+    assert json.loads(condition.removeprefix("s <= ")) == "\\"
 
 
 @pytest.mark.parametrize("missing", MISSING)
@@ -359,3 +371,12 @@ def test_large_whole_weights_do_not_wrap(weight: int, strategy: Strategy) -> Non
     assert table.select("score", "gain", "n_left").row(0) == (0.0, 0.5, 2 * weight)
     scores = po.split_scores(frame, "y", "x", weights="w")["score"]
     assert scores.to_list() == pytest.approx([1 / 3, 0.0, 1 / 3])
+
+
+def test_a_plan_says_that_no_row_has_a_target() -> None:
+    rows = pl.LazyFrame(
+        {"s": ["a", "b"], "x": [1.0, None], "y": pl.Series([None, None], dtype=pl.Int64)}
+    )
+    table = po.best_splits(rows, "y").collect()
+    assert table["reason"].to_list() == ["no row has a target"] * 2
+    assert po.best_splits(rows, "y", by="s", features=["x"]).collect().is_empty()
