@@ -1,21 +1,19 @@
 """Bound and refine: the exact best split without counting every distinct value.
 
-The first pass counts coarse bins of each axis. `bounds` tells which bins can hold the best cut; the
+The first pass counts coarse bins of each axis. `verdicts` tells which bins can hold the best cut; the
 rows of the others are only added up. The last pass counts the rows in the open bins by exact value. If
 those bins hold too many rows, passes between divide them further. Every pass reads the source once
 for all features, and the counts it ends with, exact where it matters and lumped elsewhere, go through
 the same scores as those of every value: the answer is the same to the last bit.
 
-Bins are ranges of an order-preserving code of the values, so that they can be divided until a bin is
-a single Float64: the bits of a float, read as an integer, ascend with it. The first pass may use bins
-of equal width instead, if a sample says that they share the rows out better.
+Bins are ranges of an order-preserving code of the values (`binning`), so that they can be divided
+until a bin is a single Float64.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,13 +22,13 @@ import polars as pl
 
 from polars_oner.axis import Axis, Cells, Sums
 from polars_oner.binning import Bins, as_float, choose_bins, in_cache
-from polars_oner.bounds import class_bound, number_bound
 from polars_oner.counts import Tally, count_plan, count_values, measure_of, shared_pass
-from polars_oner.criteria import TIE, ClassCriterion, NumberCriterion
+from polars_oner.criteria import TIE
 from polars_oner.frame import Column, as_lazy, column
 from polars_oner.scores import Search, candidates, first_best
 from polars_oner.target import ClassTarget, NumberTarget, known_rows, row_weight
 from polars_oner.typing import Engine, Strategy
+from polars_oner.verdicts import judge
 
 _FEW_ROWS = 1 << 17
 """Up to this many rows every value is counted: bins would save nothing."""
@@ -50,9 +48,6 @@ _GATHERED_ROWS = 1 << 18
 _BLOCK = 128
 """Features that share a pass. Beyond, memory would grow with the width of the table: the source is
 read once per block instead, each column still once."""
-
-_STACK_ROWS = 1 << 17
-"""Cells that are judged at a time."""
 
 _PLANS = 32
 """Axes whose counted values are lumped at a time: plans take memory too."""
@@ -377,7 +372,7 @@ class _Refinement:
             candidates(table.lazy(), by_name[name]).select(pl.col("score").min())
             for name, table in tables.items()
         ]
-        scores = [table.item() for table in pl.collect_all(plans)]
+        scores = [table.item() for table in pl.collect_all(plans, engine="in-memory")]
         return min((score for score in scores if score is not None), default=math.inf)
 
     def _close(self, axes: Sequence[Axis], rival: float, *, best_only: bool) -> float:
@@ -386,7 +381,8 @@ class _Refinement:
         Gives the best score known, ``rival`` or better.
         """
         axes = [axis for axis in axes if not axis.is_beaten and len(axis.cells)]
-        judged = [verdict for stack in _stacks(axes) for verdict in self._judge(stack)]
+        search = self.searches[self.axes[0].feature]
+        judged = list(judge(axes, search, self.target))
         if best_only:
             rival = min([rival, *(verdict.lowest for verdict in judged)])
         for axis, verdict in zip(axes, judged, strict=True):
@@ -408,86 +404,6 @@ class _Refinement:
             )
             axis.close(axis.cells.is_open & may_hold, _OPEN_ROWS / 4)
         return rival
-
-    def _judge(self, axes: Sequence[Axis]) -> list[_Verdict]:
-        """Bound every cell of some axes, and score the cuts between them."""
-        search = self.searches[axes[0].feature]
-        measures = axes[0].measures
-        policy = search.missing if any(axis.missing.any() for axis in axes) else "drop"
-        # With "best" both sides are tried for the missing rows.
-        placements = {
-            "drop": [(False, False)],
-            "left": [(True, False)],
-            "right": [(False, True)],
-            "best": [(True, False), (False, True)],
-        }[policy]
-        inside = [pl.col(name) for name in measures]
-        whole = [pl.col(f"all_{name}") for name in measures]
-        missing = [pl.col(f"missing_{name}") for name in measures]
-        scored = whole if policy == "drop" else _plus(whole, missing)
-        total = pl.col("total")
-        # Steps that later ones repeat many times are columns: as expressions they would be computed
-        # as often.
-        sides = _sides(axes, placements).with_columns(self._n(scored).alias("total"))
-        steps: dict[str, pl.Expr] = {}
-        bounds, ends = [], []
-        for i in range(len(placements)):
-            left = [pl.col(f"left{i}_{name}") for name in measures]
-            right = [pl.col(f"right{i}_{name}") for name in measures]
-            upto = _plus(left, inside)
-            steps[f"end{i}"] = self._mass(upto, total) + self._mass(right, total)
-            steps[f"inner{i}"] = self._bound(left, inside, right, total)
-            steps[f"fits{i}"] = (self._n(upto) >= search.min_leaf) & (
-                self._n(_plus(right, inside)) >= search.min_leaf
-            )
-            is_cut = pl.col(f"fits{i}") & (self._n(right) >= search.min_leaf) & ~pl.col("last")
-            ends.append(pl.when(is_cut).then(f"end{i}").otherwise(math.inf))
-            inner = pl.col(f"inner{i}").fill_nan(0.0)
-            bound = pl.when("single").then(f"end{i}").otherwise(inner)
-            bounds.append(pl.when(f"fits{i}").then(bound).otherwise(math.inf))
-        apart = self._mass(whole, total) + self._mass(missing, total)
-        fits = (self._n(whole) >= search.min_leaf) & (self._n(missing) >= search.min_leaf)
-        is_tried = fits & (self._n(missing) > 0) & (policy == "best")
-        judged = sides.with_columns(**steps).select(
-            bound=pl.min_horizontal(bounds) / total,
-            end=pl.min_horizontal(ends) / total,
-            apart=pl.when(is_tried).then(apart / total).otherwise(math.inf),
-            before=self._mass(scored, total) / total,
-        )
-        verdicts = []
-        start = 0
-        for axis in axes:
-            part = judged.slice(start, len(axis.cells))
-            start += len(axis.cells)
-            arrays = part["bound"].to_numpy(), part["end"].to_numpy()
-            verdicts.append(_Verdict(*arrays, part["apart"][0], part["before"][0]))
-        return verdicts
-
-    def _n(self, sums: Sequence[pl.Expr]) -> pl.Expr:
-        return pl.sum_horizontal(sums) if self.measure.by_class else sums[0]
-
-    def _mass(self, sums: Sequence[pl.Expr], total: pl.Expr) -> pl.Expr:
-        criterion = self._criterion
-        if isinstance(criterion, ClassCriterion):
-            return criterion.side_mass(list(sums), total)
-        return criterion.mass(*sums)
-
-    def _bound(
-        self,
-        left: Sequence[pl.Expr],
-        inside: Sequence[pl.Expr],
-        right: Sequence[pl.Expr],
-        total: pl.Expr,
-    ) -> pl.Expr:
-        criterion = self._criterion
-        if isinstance(criterion, ClassCriterion):
-            return class_bound(criterion, left, inside, right, total)
-        assert isinstance(self.target, NumberTarget)
-        return number_bound(criterion, left, inside, right, self.target.low, self.target.high)
-
-    @property
-    def _criterion(self) -> ClassCriterion | NumberCriterion:
-        return self.searches[self.axes[0].feature].criterion
 
     def _heavy(self) -> list[Axis]:
         """Give the axes whose open runs hold too many rows to count by value in one pass."""
@@ -525,74 +441,6 @@ class _Refinement:
                 axis.values = [values]
 
 
-@dataclass(frozen=True)
-class _Verdict:
-    """What is known of the cuts of an axis.
-
-    Attributes
-    ----------
-    bound
-        For each cell, the least score that a cut inside can have.
-    end
-        For each cell, the score of the cut at its upper end; infinite if that is no candidate.
-    apart
-        The score of the missing rows against all others; infinite if that is no candidate.
-    before
-        The score of the rows when they are not split.
-    """
-
-    bound: npt.NDArray[np.float64]
-    end: npt.NDArray[np.float64]
-    apart: float
-    before: float
-
-    @property
-    def lowest(self) -> float:
-        """Give the lowest score known."""
-        return min(float(self.end.min()), self.apart)
-
-
-def _stacks(axes: Sequence[Axis]) -> Iterator[list[Axis]]:
-    """Group axes so that the cells of a group are judged together without taking much memory."""
-    stack: list[Axis] = []
-    height = 0
-    for axis in axes:
-        if stack and height + len(axis.cells) > _STACK_ROWS:
-            yield stack
-            stack, height = [], 0
-        stack.append(axis)
-        height += len(axis.cells)
-    if stack:
-        yield stack
-
-
-def _sides(axes: Sequence[Axis], placements: Sequence[tuple[bool, bool]]) -> pl.DataFrame:
-    """Give what lies in each cell of some axes, left of it and right of it.
-
-    For every measure: its own name is what lies inside, ``all_...`` what lies in all cells of the
-    axis, ``missing_...`` what its missing rows have, ``left0_...`` and ``right0_...`` the sides of the
-    cell, with the missing rows where the first placement has them.
-    """
-    heights = [len(axis.cells) for axis in axes]
-    last = np.zeros(sum(heights), dtype=np.bool_)
-    last[np.cumsum(heights) - 1] = True
-    columns = {"last": last, "single": np.concatenate([axis.is_single() for axis in axes])}
-    for i, name in enumerate(axes[0].measures):
-        inside = np.concatenate([axis.cells.sums[i] for axis in axes])
-        through = np.concatenate([axis.cells.sums[i].cumsum() for axis in axes])
-        whole = np.repeat([axis.cells.sums[i].sum() for axis in axes], heights)
-        missing = np.repeat([axis.missing[i] for axis in axes], heights)
-        columns |= {name: inside, f"all_{name}": whole, f"missing_{name}": missing}
-        for j, (to_left, to_right) in enumerate(placements):
-            columns[f"left{j}_{name}"] = through - inside + (missing if to_left else 0)
-            columns[f"right{j}_{name}"] = whole - through + (missing if to_right else 0)
-    return pl.DataFrame(columns)
-
-
 def _sample(values: pl.Series) -> npt.NDArray[np.float64]:
     step = max(len(values) // _SAMPLE, 1)
     return values.gather_every(step).to_numpy()
-
-
-def _plus(left: Sequence[pl.Expr], right: Sequence[pl.Expr]) -> list[pl.Expr]:
-    return [a + b for a, b in zip(left, right, strict=True)]

@@ -26,7 +26,7 @@ from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal
 
 import polars_oner as po
-from polars_oner import binning, counts, refine
+from polars_oner import binning, counts, refine, verdicts
 from polars_oner.axis import Axis, Cells
 from polars_oner.typing import CLASS_CRITERIA, MISSING, NUMBER_CRITERIA, STRATEGIES, CriterionName
 
@@ -60,7 +60,7 @@ def sizes(
     """Shrink the module's constants, so that small frames are divided, chunked and stacked."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(refine, "_OPEN_ROWS", open_rows)
-        patch.setattr(refine, "_STACK_ROWS", stack_rows)
+        patch.setattr(verdicts, "_STACK_ROWS", stack_rows)
         patch.setattr(refine, "shared_pass", partial(in_batches, batch_rows))
         patch.setattr(refine, "_BLOCK", block)
         patch.setattr(refine._Refinement, "_n_bins", lambda self: n_bins)
