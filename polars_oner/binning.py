@@ -203,6 +203,9 @@ def choose_bins(sample: Floats, n: int) -> Bins:
             scale = (n - 2) / (high - low)
         if np.isfinite(scale) and scale > 0:
             candidates.append(EqualWidth(float(low), float(scale), n, by_code=scaled is codes))
+    if not candidates:
+        # Values as close as neighbouring floats can be: they are told apart later.
+        return CodeRanges.divide(np.array([FIRST]), np.array([LAST]), n)
 
     def crowding(bins: Bins) -> int:
         _, together = np.unique(bins(finite), return_counts=True)

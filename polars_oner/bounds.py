@@ -56,7 +56,13 @@ Side = Sequence[pl.Expr]
 
 
 def class_bound(
-    criterion: ClassCriterion, left: Side, inside: Side, right: Side, total: pl.Expr
+    criterion: ClassCriterion,
+    left: Side,
+    inside: Side,
+    right: Side,
+    total: pl.Expr,
+    *,
+    sizes: Side,
 ) -> pl.Expr:
     """Bound the mass of any cut inside a bin, for a class criterion.
 
@@ -68,6 +74,8 @@ def class_bound(
         Class counts left of the bin, in it, and right of it.
     total
         All rows.
+    sizes
+        The rows of the three, as columns: they are used once for each class.
     """
     if len(inside) == 1:
         return pl.lit(0.0)
@@ -76,7 +84,10 @@ def class_bound(
     if criterion.name == "gini":
         one_against_rest = []
         for k in range(len(inside)):
-            here, there, beyond = (_against_rest(side, k) for side in (left, inside, right))
+            here, there, beyond = (
+                [side[k], size - side[k]]
+                for side, size in zip((left, inside, right), sizes, strict=True)
+            )
             one_against_rest.append(_corners(criterion, here, there, beyond, total))
         return reduce(add, one_against_rest) / 2
     if criterion.name == "entropy":
@@ -117,10 +128,6 @@ def _corners(
             criterion.side_mass(list(lefts), total) + criterion.side_mass(list(rights), total)
         )
     return pl.min_horizontal(masses)
-
-
-def _against_rest(side: Side, k: int) -> Side:
-    return [side[k], reduce(add, [count for i, count in enumerate(side) if i != k])]
 
 
 def _supermodular(

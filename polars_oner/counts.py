@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 _BATCH_CELLS = 1 << 23
-"""Small batches of a shared pass are put together to about this many cells."""
+"""Batches of a shared pass have about this many cells, at most twice as many."""
 
 _LONGEST_BATCH = 1_000_000
 _SHORTEST_BATCH = 1 << 12
@@ -34,9 +34,13 @@ _PARTIAL_ROWS = 1 << 20
 
 
 _MANY_ROWS = 1 << 17
+"""From this many rows a sort may beat a group-by."""
+
 _SAMPLE = 1 << 12
+"""Values looked at to decide."""
+
 _MOST_DIFFER = 0.995
-"""Of that many values as many differ if there are hundreds of thousands."""
+"""Share of them that differ from which the sort is taken."""
 
 
 @dataclass(frozen=True)
@@ -165,35 +169,18 @@ def count_values(
             for feature, alias in zip(features, short, strict=True)
         ),
     )
-    is_whole = measure.by_class and not rows.collect_schema()["n"].is_float()
-
-    def counted(
-        part: pl.LazyFrame, columns: Mapping[str, pl.Series], engine: Engine
-    ) -> list[pl.DataFrame]:
-        by_runs = [a for a in short if is_whole and _mostly_differ(columns.get(a.name), a)]
-        plans = {
-            alias: count_plan(part, alias, measure, by=tuple(parts), by_runs=alias in by_runs)
-            for alias in short
-        }
-        grouped = {alias: plan for alias, plan in plans.items() if alias not in by_runs}
-        tables = dict(zip(grouped, pl.collect_all(grouped.values(), engine=engine), strict=True))
-        # A sort takes all cores and much memory by itself: one after the other.
-        tables |= {alias: plans[alias].collect(engine="in-memory") for alias in by_runs}
-        return [tables[alias] for alias in short]
-
     if isinstance(frame, pl.DataFrame):
         columns = {
             alias.name: frame[feature.name] for feature, alias in zip(features, short, strict=True)
         }
-        tables = counted(rows, columns, engine)
+        tables = count_together(rows, short, measure, columns, by=tuple(parts), engine=engine)
     elif len(features) == 1:
-        tables = counted(rows, {}, engine)
+        tables = count_together(rows, short, measure, {}, by=tuple(parts), engine=engine)
     else:
         tallies = [Tally([*parts, "value", *measure.keys], measure.sums) for _ in short]
 
         def consume(batch: pl.DataFrame) -> None:
-            # The streaming engine groups a batch by text several times faster (measured).
-            found = counted(batch.lazy(), dict(batch.to_dict()), "streaming")
+            found = count_batch(batch, short, measure, by=tuple(parts))
             for tally, table in zip(tallies, found, strict=True):
                 tally.add(table)
 
@@ -208,6 +195,50 @@ def count_values(
         )
         tables = [tally.total() for tally in tallies]
     return {feature.name: table for feature, table in zip(features, tables, strict=True)}
+
+
+def count_together(
+    rows: pl.LazyFrame,
+    features: Sequence[Column],
+    measure: Measure,
+    columns: Mapping[str, pl.Series],
+    *,
+    by: Sequence[str] = (),
+    engine: Engine = "auto",
+) -> list[pl.DataFrame]:
+    """Count some features of the same rows, each in the way that suits its values.
+
+    Parameters
+    ----------
+    rows, measure, by
+        As in `count_plan`.
+    features
+        The features.
+    columns
+        The values of those features that are at hand to look at, by name.
+    engine
+        The Polars engine for what is grouped; what is sorted is so in memory.
+    """
+    is_whole = measure.by_class and not rows.collect_schema()["n"].is_float()
+    by_runs = [f for f in features if is_whole and _mostly_differ(columns.get(f.name), f)]
+    plans = {
+        feature: count_plan(rows, feature, measure, by=by, by_runs=feature in by_runs)
+        for feature in features
+    }
+    grouped = {feature: plan for feature, plan in plans.items() if feature not in by_runs}
+    tables = dict(zip(grouped, pl.collect_all(grouped.values(), engine=engine), strict=True))
+    # A sort takes all cores and much memory by itself: one after the other.
+    tables |= {feature: plans[feature].collect(engine="in-memory") for feature in by_runs}
+    return [tables[feature] for feature in features]
+
+
+def count_batch(
+    batch: pl.DataFrame, features: Sequence[Column], measure: Measure, *, by: Sequence[str] = ()
+) -> list[pl.DataFrame]:
+    """Count some features of a batch of a shared pass."""
+    columns = {feature.name: batch[feature.name] for feature in features}
+    # Whatever engine reads the source: this one groups text several times faster than in memory.
+    return count_together(batch.lazy(), features, measure, columns, by=by, engine="streaming")
 
 
 def shared_pass(
@@ -230,7 +261,7 @@ def shared_pass(
     consume
         Takes each batch.
     n_columns
-        How wide the batches are; sets how many rows small ones are put together to.
+        How wide the batches are; sets how many rows they have.
     n_rows
         How many rows are to come, if known; for the progress bar.
     label
@@ -245,23 +276,24 @@ def shared_pass(
     MissingPackageError
         Progress is asked for and tqdm is not installed.
     """
-    least = min(max(_BATCH_CELLS // max(n_columns, 1), _SHORTEST_BATCH), _LONGEST_BATCH)
+    length = min(max(_BATCH_CELLS // max(n_columns, 1), _SHORTEST_BATCH), _LONGEST_BATCH)
     batches = rows.collect_batches(maintain_order=False, engine=engine)
     with progress_bar(n_rows, label) if progress else nullcontext() as bar:
-        for batch in _put_together(batches, least):
+        for batch in _resized(batches, length):
             consume(batch)
             if bar is not None:
                 bar.update(batch.height)
 
 
-def _put_together(batches: Iterable[pl.DataFrame], least: int) -> Iterator[pl.DataFrame]:
+def _resized(batches: Iterable[pl.DataFrame], length: int) -> Iterator[pl.DataFrame]:
+    """Put batches together until they have ``length`` rows, and cut those with more than twice that."""
     held: list[pl.DataFrame] = []
     height = 0
     for batch in batches:
         height += batch.height
         held.append(batch)
-        if height >= least:
-            yield pl.concat(held)
+        if height >= length:
+            yield from pl.concat(held).iter_slices(2 * length)
             held, height = [], 0
     if held:
         yield pl.concat(held)

@@ -19,7 +19,15 @@ import numpy.typing as npt
 import polars as pl
 
 from polars_oner.binning import Bins, CodeRanges, Codes, as_float, choose_bins, decode, encode
-from polars_oner.counts import Measure, Tally, count_plan, measure_of, progress_bar, shared_pass
+from polars_oner.counts import (
+    Measure,
+    Tally,
+    count_batch,
+    count_plan,
+    measure_of,
+    progress_bar,
+    shared_pass,
+)
 from polars_oner.frame import Column, as_lazy, column, is_missing
 from polars_oner.target import ClassTarget, NumberTarget, row_weight, with_target
 from polars_oner.typing import Engine
@@ -126,8 +134,7 @@ class _Source:
 
     def count(self, batch: pl.DataFrame, axes: Sequence[_Axis]) -> list[pl.DataFrame]:
         """Count some features of a batch by value."""
-        plans = [count_plan(batch.lazy(), axis.feature, self.measure) for axis in axes]
-        return pl.collect_all(plans, engine="in-memory")
+        return count_batch(batch, [axis.feature for axis in axes], self.measure)
 
     def tally(self) -> Tally:
         """Start to add tables of counts up."""

@@ -6,8 +6,8 @@ those bins hold too many rows, passes between divide them further. Every pass re
 for all features, and the counts it ends with, exact where it matters and lumped elsewhere, go through
 the same scores as those of every value: the answer is the same to the last bit.
 
-Bins are ranges of an order-preserving code of the values (`binning`), so that they can be divided
-until a bin is a single Float64.
+The first pass uses bins of equal width, in values or in codes that order them (`binning`), whichever
+share a sample out better; later passes divide ranges of codes, until a bin is a single Float64.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ import polars as pl
 
 from polars_oner.axis import Axis, Cells, Sums
 from polars_oner.binning import Bins, as_float, choose_bins, in_cache
-from polars_oner.counts import Tally, count_plan, count_values, measure_of, shared_pass
+from polars_oner.counts import (
+    Tally,
+    count_batch,
+    count_plan,
+    count_values,
+    measure_of,
+    shared_pass,
+)
 from polars_oner.criteria import TIE
 from polars_oner.frame import Column, as_lazy, column
 from polars_oner.scores import Search, candidates, first_best
@@ -49,8 +56,8 @@ _BLOCK = 128
 """Features that share a pass. Beyond, memory would grow with the width of the table: the source is
 read once per block instead, each column still once."""
 
-_PLANS = 32
-"""Axes whose counted values are lumped at a time: plans take memory too."""
+_LUMPED_AT_A_TIME = 32
+"""Axes whose counted values are lumped together: the plans of all would take hundreds of MB."""
 
 _SAMPLE = 20_000
 """Values that the first bins of an axis are chosen by."""
@@ -153,14 +160,14 @@ class _Refinement:
         lazy = as_lazy(frame)
         self.rows = known_rows(lazy, target, weights)
         self.per_row = self.measure.per_row(row_weight(lazy.collect_schema(), weights))
-        row_dtype = self.rows.select(self.per_row).collect_schema()["n"]
+        self.row_dtype = self.rows.select(self.per_row).collect_schema()["n"]
         self.weights = weights
         if isinstance(target, ClassTarget):
             measures = [f"c{k}" for k in range(len(target.classes))]
         else:
             measures = ["n", "s", "q"]
         self._binned = set(binned)
-        self.axes = [Axis(feature, measures, row_dtype) for feature in binned]
+        self.axes = [Axis(feature, measures, self.row_dtype) for feature in binned]
         self.names = {feature: f"x{i}" for i, feature in enumerate(searches)}
 
     def run(self, *, best_only: bool) -> dict[str, pl.DataFrame]:
@@ -208,8 +215,7 @@ class _Refinement:
 
         def consume(batch: pl.DataFrame) -> None:
             if tallies:
-                plans = [count_plan(batch.lazy(), self._short(f), self.measure) for f in tallies]
-                parts = pl.collect_all(plans, engine="in-memory")
+                parts = count_batch(batch, [self._short(f) for f in tallies], self.measure)
                 for tally, part in zip(tallies.values(), parts, strict=True):
                     tally.add(part)
             if not bins:
@@ -336,7 +342,7 @@ class _Refinement:
         if not self.measure.by_class:
             return np.zeros(shape, order="F")
         if self.weights is not None:
-            return np.zeros(shape)
+            return np.zeros(shape, dtype=np.int64 if self.row_dtype.is_integer() else np.float64)
         # Half the size stays in the processor's cache.
         is_short = self.target.n_rows < np.iinfo(np.int32).max
         return np.zeros(shape, dtype=np.int32 if is_short else np.int64)
@@ -431,8 +437,8 @@ class _Refinement:
 
     def _lump(self, axes: Sequence[Axis]) -> None:
         """Lump the counted values that are no neighbours of a best cut or of an open run."""
-        for start in range(0, len(axes), _PLANS):
-            some = axes[start : start + _PLANS]
+        for start in range(0, len(axes), _LUMPED_AT_A_TIME):
+            some = axes[start : start + _LUMPED_AT_A_TIME]
             scored = (candidates(axis.table().lazy(), self.searches[axis.feature]) for axis in some)
             best = pl.collect_all((first_best(plan, ()) for plan in scored), engine="in-memory")
             plans = (axis.lumped(cut) for axis, cut in zip(some, best, strict=True))

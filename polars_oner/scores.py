@@ -52,7 +52,7 @@ class Search:
     by
         Segment columns of the count table.
     n_classes
-        The number of classes, where it is known before the plan runs.
+        The most classes that any segment has, where that is known before the plan runs.
     has_missing
         Whether the feature may have missing values; False spares the work on them.
     """
@@ -228,12 +228,12 @@ def _class_masses(counts: pl.LazyFrame, criterion: ClassCriterion, search: Searc
     sums = {"n_left": over(_c("k").cum_sum()), "n_present": over(_c("k").sum())}
     if search.has_missing:
         sums |= {"n_missing": over(_c("m").sum()), "total": over(_c("n").sum())}
-    counts = counts.with_columns(**sums)
-    if not search.has_missing:
-        counts = counts.with_columns(n_missing=_c("n_present") * 0, total=_c("n_present"))
-    counts = counts.with_columns(n_right=_c("n_present") - _c("n_left"))
+    else:
+        # A zero in the dtype of the weights.
+        sums |= {"n_missing": _c("k") * 0, "total": sums["n_present"]}
+    counts = counts.with_columns(**sums).with_columns(n_right=_c("n_present") - _c("n_left"))
     has_two_classes = search.n_classes is not None and search.n_classes <= 2
-    with_terms = _terms_of_two if has_two_classes else _running_terms
+    counts = (_terms_of_two if has_two_classes else _running_terms)(counts, criterion, search)
     total, n_missing = _c("total"), _c("n_missing")
     masses = [
         criterion.mass(_c("n_left"), _c("terms_left"), total).alias("left"),
@@ -246,36 +246,37 @@ def _class_masses(counts: pl.LazyFrame, criterion: ClassCriterion, search: Searc
             criterion.mass(_c("n_right") + n_missing, _c("terms_right_m"), total).alias("right_m"),
             criterion.mass(total, _c("terms_all_m"), total).alias("all_m"),
         ]
-    return with_terms(counts, criterion, search).with_columns(masses)
+    return counts.with_columns(masses)
 
 
 def _terms_of_two(counts: pl.LazyFrame, criterion: ClassCriterion, search: Search) -> pl.LazyFrame:
-    """Gather the terms of both sides and of all rows where there are at most two classes.
+    """Gather the terms of both sides and of all rows where no segment has more than two classes.
 
-    What is not of the one class is of the other, so a running count of one class is enough.
+    What is not of the second class is of the first, so a running count of one is enough.
     """
     over = search.over
-    counts = counts.with_columns(is_last=_c("class") == _c("class").max())
-    last = pl.when("is_last").then("k").otherwise(0)
-    sums = {"left": over(last.cum_sum()), "all": over(last.sum())}
+    # Segments may have different classes.
+    counts = counts.with_columns(is_second=_c("class") == over(_c("class").max()))
+    k, m = (pl.when("is_second").then(name).otherwise(0) for name in ("k", "m"))
+    sums = {"second_left": over(k.cum_sum()), "second_all": over(k.sum())}
     if search.has_missing:
-        sums["missing"] = over(pl.when("is_last").then("m").otherwise(0).sum())
-    counts = counts.with_columns(**{f"last_{name}": total for name, total in sums.items()})
+        sums["second_missing"] = over(m.sum())
+    counts = counts.with_columns(**sums)
 
-    def gathered(last: pl.Expr, n: pl.Expr) -> pl.Expr:
-        terms = [criterion.term(count, _c("total")) for count in (last, n - last)]
+    def gathered(second: pl.Expr, n: pl.Expr) -> pl.Expr:
+        terms = [criterion.term(count, _c("total")) for count in (second, n - second)]
         return terms[0] + terms[1] if criterion.reduce == "sum" else pl.max_horizontal(terms)
 
     sides = {
-        "left": (_c("last_left"), _c("n_left")),
-        "right": (_c("last_all") - _c("last_left"), _c("n_right")),
-        "all": (_c("last_all"), _c("n_present")),
+        "left": (_c("second_left"), _c("n_left")),
+        "right": (_c("second_all") - _c("second_left"), _c("n_right")),
+        "all": (_c("second_all"), _c("n_present")),
     }
     terms = {f"terms_{name}": gathered(*side) for name, side in sides.items()}
     if search.has_missing:
         terms |= {
-            f"terms_{name}_m": gathered(last + _c("last_missing"), n + _c("n_missing"))
-            for name, (last, n) in sides.items()
+            f"terms_{name}_m": gathered(second + _c("second_missing"), n + _c("n_missing"))
+            for name, (second, n) in sides.items()
         }
     return counts.with_columns(**terms)
 

@@ -62,8 +62,8 @@ _EMPTY_ROW = pl.LazyFrame(
 )
 """The schema of the rows of a table of splits, for tables that have none."""
 
-_PLANS = 64
-"""Features whose best splits are found at a time."""
+_ROWS_AT_A_TIME = 64
+"""Features whose best splits are found together: the plans of all would take hundreds of MB."""
 
 _RESULT_COLUMNS = tuple(_EMPTY_ROW.collect_schema())[:-2]
 _SCORE_COLUMNS = ("threshold", "n_left", "n_right", "score_left", "score_right", "score")
@@ -289,12 +289,11 @@ def best_splits(
     if isinstance(frame, pl.LazyFrame):
         table: FrameT = _planned_table(frame, task)
         return table
-    if task.by:
-        seen = _look_at_target(frame, task, engine)  # an empty target or a bad weight raises
-        # The rows are there and so is their sorted copy: the engine for that is the faster one.
-        in_memory: Engine = "in-memory" if engine == "auto" else engine
-        return _planned_table(frame.lazy(), task, frame, seen).collect(engine=in_memory)
     seen = _look_at_target(frame, task, engine)
+    if task.by:
+        # The sort holds all rows anyway, and the in-memory engine sorts faster.
+        plan_engine: Engine = "in-memory" if engine == "auto" else engine
+        return _planned_table(frame.lazy(), task, frame, seen).collect(engine=plan_engine)
     tables = _learned_counts(frame, task, seen, strategy, engine, progress, best_only=False)
     return _table(_found_rows(tables, task, seen), task, as_lazy(frame)).collect(engine="in-memory")
 
@@ -454,9 +453,8 @@ def _learned_counts(
     *,
     best_only: bool,
 ) -> dict[str, pl.DataFrame]:
-    n_classes = len(seen.classes) if isinstance(seen, ClassTarget) else None
     searches = {
-        feature: task.search(feature, n_classes=n_classes, has_missing=True)
+        feature: task.search(feature, n_classes=_n_classes(task, seen), has_missing=True)
         for feature in task.roles.features
     }
     return split_counts(
@@ -474,9 +472,8 @@ def _learned_counts(
 def _search(
     task: _Task, feature: Column, seen: ClassTarget | NumberTarget, counts: pl.DataFrame
 ) -> Search:
-    n_classes = len(seen.classes) if isinstance(seen, ClassTarget) else None
     has_missing = not counts.filter(_c("value").is_null() & _c("exact")).is_empty()
-    return task.search(feature, n_classes=n_classes, has_missing=has_missing)
+    return task.search(feature, n_classes=_n_classes(task, seen), has_missing=has_missing)
 
 
 def _found_rows(
@@ -486,7 +483,7 @@ def _found_rows(
     by_name = {feature.name: feature for feature in task.roles.features}
     names = list(tables)
     rows = []
-    for start in range(0, len(names), _PLANS):
+    for start in range(0, len(names), _ROWS_AT_A_TIME):
         plans = [
             _row(
                 tables[name].lazy(),
@@ -495,7 +492,7 @@ def _found_rows(
                 _search(task, by_name[name], seen, tables[name]),
                 task.cut,
             )
-            for name in names[start : start + _PLANS]
+            for name in names[start : start + _ROWS_AT_A_TIME]
         ]
         rows += pl.collect_all(plans, engine="in-memory")
     return [row.lazy() for row in rows]
@@ -529,6 +526,14 @@ def _planned_counts(lazy: pl.LazyFrame, feature: Column, task: _Task) -> pl.Lazy
     return counts.cache() if feature.kind == "nominal" else counts
 
 
+def _n_classes(task: _Task, seen: ClassTarget | NumberTarget) -> int | None:
+    """Give the most classes that a segment can have; None if it may have two or more than two."""
+    if isinstance(seen, NumberTarget):
+        return None
+    n = len(seen.classes)
+    return n if n <= 2 or not task.by else None
+
+
 def _two_classes(task: _Task) -> int | None:
     """Tell from the schema alone that a target has at most two classes; None if it may have more."""
     dtype = task.roles.target_dtype
@@ -543,7 +548,7 @@ def _planned_table(
     seen: ClassTarget | NumberTarget | None = None,
 ) -> pl.LazyFrame:
     """Plan the table; a frame whose rows are known, and its target, spare some of the work."""
-    n_classes = len(seen.classes) if isinstance(seen, ClassTarget) else _two_classes(task)
+    n_classes = _two_classes(task) if seen is None else _n_classes(task, seen)
     rows = []
     for feature in task.roles.features:
         has_missing = True

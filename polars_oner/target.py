@@ -143,10 +143,9 @@ def with_target(
 def known_rows(
     frame: pl.LazyFrame, target: ClassTarget | NumberTarget, weights: str | None = None
 ) -> pl.LazyFrame:
-    """Keep the rows that count, like `with_target`.
+    """Keep the rows that count, like `with_target`, even if they are known to be all.
 
-    Also where they are known to be all: Polars 2.1 decodes Parquet columns on all cores if there is a
-    predicate, and on about one if there is none.
+    Polars 2.1 decodes Parquet columns on all cores if there is a predicate, on about one otherwise.
     """
     return with_target(frame, target.name, target.dtype, weights)
 

@@ -95,7 +95,7 @@ def as_text(left: pl.Expr, right: pl.Expr, dtype: pl.DataType, cut: Cut) -> pl.E
 
 
 def in_quotes(text: pl.Expr) -> pl.Expr:
-    """Write text in double quotes, with quotes, backslashes and line breaks escaped as in JSON."""
+    """Write text in double quotes; quotes, backslashes, tabs and line breaks get a backslash."""
     for plain, escaped in (
         ("\\", "\\\\"),
         ('"', '\\"'),

@@ -110,34 +110,38 @@ def _judge_together(
             return criterion.side_mass(list(sums), total)
         return criterion.mass(*sums)
 
-    def bound_of(left: Sequence[pl.Expr], right: Sequence[pl.Expr]) -> pl.Expr:
+    def bound_of(
+        left: Sequence[pl.Expr], right: Sequence[pl.Expr], sizes: Sequence[pl.Expr]
+    ) -> pl.Expr:
         if isinstance(criterion, ClassCriterion):
-            return class_bound(criterion, left, inside, right, total)
+            return class_bound(criterion, left, inside, right, total, sizes=sizes)
         assert isinstance(target, NumberTarget)
         return number_bound(criterion, left, inside, right, target.low, target.high)
 
     # Steps that later ones repeat many times are columns: as expressions they would be computed
     # as often.
-    sides = _sides(axes, placements).with_columns(n_of(scored).alias("total"))
+    sizes = {"total": n_of(scored), "n_inside": n_of(inside)}
     steps: dict[str, pl.Expr] = {}
     bounds, ends = [], []
     for i in range(len(placements)):
         left = [pl.col(f"left{i}_{name}") for name in measures]
         right = [pl.col(f"right{i}_{name}") for name in measures]
-        upto = _plus(left, inside)
-        steps[f"end{i}"] = mass(upto) + mass(right)
-        steps[f"inner{i}"] = bound_of(left, right)
-        steps[f"fits{i}"] = (n_of(upto) >= search.min_leaf) & (
-            n_of(_plus(right, inside)) >= search.min_leaf
+        sizes |= {f"n_left{i}": n_of(left), f"n_right{i}": n_of(right)}
+        n_left, n_inside, n_right = (
+            pl.col(name) for name in (f"n_left{i}", "n_inside", f"n_right{i}")
         )
-        is_cut = pl.col(f"fits{i}") & (n_of(right) >= search.min_leaf) & ~pl.col("last")
+        steps[f"end{i}"] = mass(_plus(left, inside)) + mass(right)
+        steps[f"inner{i}"] = bound_of(left, right, [n_left, n_inside, n_right])
+        fits = (n_left + n_inside >= search.min_leaf) & (n_right + n_inside >= search.min_leaf)
+        is_cut = fits & (n_right >= search.min_leaf) & ~pl.col("last")
         ends.append(pl.when(is_cut).then(f"end{i}").otherwise(math.inf))
         inner = pl.col(f"inner{i}").fill_nan(0.0)
         bound = pl.when("single").then(f"end{i}").otherwise(inner)
-        bounds.append(pl.when(f"fits{i}").then(bound).otherwise(math.inf))
+        bounds.append(pl.when(fits).then(bound).otherwise(math.inf))
     apart = mass(whole) + mass(missing)
     fits = (n_of(whole) >= search.min_leaf) & (n_of(missing) >= search.min_leaf)
     is_tried = fits & (n_of(missing) > 0) & (policy == "best")
+    sides = _sides(axes, placements).with_columns(**sizes)
     judged = sides.with_columns(**steps).select(
         bound=pl.min_horizontal(bounds) / total,
         end=pl.min_horizontal(ends) / total,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import polars_oner as po
 from polars_oner import binning
 from polars_oner.binning import Bins, CodeRanges, EqualWidth, Runs, as_float, choose_bins, in_cache
 from polars_oner.binning import decode as to_floats
@@ -119,6 +120,16 @@ def test_a_sample_wider_than_a_float_can_say() -> None:
         bins = choose_bins(array(sample), 64)
         holds_what_it_says(bins, sample)
         assert len(np.unique(bins(array(sample)))) > 1
+
+
+@pytest.mark.parametrize("value", [1e-300, 1.0, 2.0**60, -1e300, 0.0])
+def test_a_sample_of_neighbouring_floats(value: float) -> None:
+    sample = array([value, math.nextafter(value, math.inf)])
+    bins = choose_bins(sample, 64)
+    holds_what_it_says(bins, sample)
+    frame = pl.DataFrame({"x": np.repeat(sample, 200_000)}).with_columns(y=pl.col("x") > value)
+    split = po.best_split(frame, "y")
+    assert (split.threshold, split.score) == (value, 0.0)
 
 
 def test_equal_width_steps_over_overflow() -> None:

@@ -51,7 +51,9 @@ def class_bounds(name: ClassCriterionName, bins: Sequence[Sequence[Sequence[int]
     table = pl.DataFrame(rows, schema=[*chain(*sides)], orient="row")
     left, inside, right = ([pl.col(c) for c in side] for side in sides)
     total = pl.sum_horizontal(*left, *inside, *right)
-    bound = class_bound(ClassCriterion(name, REDUCE[name]), left, inside, right, total)
+    sizes = [pl.sum_horizontal(side) for side in (left, inside, right)]
+    criterion = ClassCriterion(name, REDUCE[name])
+    bound = class_bound(criterion, left, inside, right, total, sizes=sizes)
     return table.select(table[:, 0].alias("row"), bound=bound)["bound"].to_list()
 
 

@@ -182,3 +182,19 @@ def test_many_different_values_are_counted_by_runs(monkeypatch: pytest.MonkeyPat
     tables = count_values(weighted, columns[:1], target, weights="w")
     assert chosen["x0"] is False
     assert (tables["distinct"]["n"] == 0.1).all()
+
+
+@pytest.mark.parametrize("source_rows", [7, 100, 1000])
+def test_batches_of_a_pass_are_neither_small_nor_large(
+    monkeypatch: pytest.MonkeyPatch, source_rows: int
+) -> None:
+    monkeypatch.setattr(counts, "_BATCH_CELLS", 400)
+    monkeypatch.setattr(counts, "_SHORTEST_BATCH", 10)
+    frame = pl.DataFrame({"x": range(1000), "y": 0})
+    rows = pl.concat([part.lazy() for part in frame.iter_slices(source_rows)])
+    seen: list[pl.DataFrame] = []
+    counts.shared_pass(rows, seen.append, n_columns=2)
+    assert_frame_equal(pl.concat(seen).sort("x"), frame)
+    heights = sorted(batch.height for batch in seen)
+    assert heights[-1] <= 400
+    assert all(height >= 200 for height in heights[1:])

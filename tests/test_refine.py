@@ -518,3 +518,23 @@ def test_integers_that_share_a_float_are_told_apart() -> None:
             split = po.best_split(frame, "y", strategy="refine")
         assert (split.left_max, split.right_min) == (x[36], x[37])
         assert math.isclose(split.score or 0.0, 0.0)
+
+
+def test_whole_weights_are_added_up_exactly() -> None:
+    generator = np.random.default_rng(0)
+    frame = wide(3000, 2).with_columns(w=pl.Series(generator.integers(0, 2**50, 3000)))
+    exhaustive, refined = (
+        po.best_splits(frame, "y", ["f0", "f1"], weights="w", strategy=strategy)
+        for strategy in ("exhaustive", "refine")
+    )
+    assert_frame_equal(refined, exhaustive)
+
+
+def test_many_classes_are_judged_in_little_memory() -> None:
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=20_000)
+    y = (5 * x + 3 * generator.normal(size=len(x))).round().astype(int) % 50
+    frame = pl.DataFrame({"x": x, "y": y})
+    with sizes(open_rows=1 << 22, n_bins=4096, cached_rows=1 << 15, stack_rows=1 << 17):
+        refined = po.best_splits(frame, "y", strategy="refine")
+    assert_frame_equal(refined, po.best_splits(frame, "y", strategy="exhaustive"))

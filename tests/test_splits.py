@@ -8,6 +8,7 @@ import math
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -380,3 +381,28 @@ def test_a_plan_says_that_no_row_has_a_target() -> None:
     table = po.best_splits(rows, "y").collect()
     assert table["reason"].to_list() == ["no row has a target"] * 2
     assert po.best_splits(rows, "y", by="s", features=["x"]).collect().is_empty()
+
+
+@pytest.mark.parametrize("n_values", [3, 14])
+def test_segments_of_different_classes_are_as_by_themselves(n_values: int) -> None:
+    """Each has two classes of the three there are, or one: the sets are those of two classes."""
+    generator = np.random.default_rng(n_values)
+    pairs = [["a", "b"], ["b", "c"], ["a", "c"], ["c", "c"]]
+    frame = pl.concat(
+        pl.DataFrame(
+            {
+                "g": [segment] * 60,
+                "f": [f"v{i:02}" for i in generator.integers(0, n_values, 60)],
+                "x": generator.integers(0, 5, 60),
+                "y": generator.choice(pair, 60),
+            }
+        )
+        for segment, pair in enumerate(pairs)
+    )
+    eager = po.best_splits(frame, "y", ["f", "x"], by="g")
+    for table in (eager, po.best_splits(frame.lazy(), "y", ["f", "x"], by="g").collect()):
+        for segment in range(len(pairs)):
+            alone = po.best_splits(frame.filter(g=segment), "y", ["f", "x"])
+            assert_frame_equal(table.filter(g=segment).drop("g"), alone)
+    scores = po.split_scores(frame.lazy(), "y", "x", by="g").collect()
+    assert scores.equals(po.split_scores(frame, "y", "x", by="g"))
