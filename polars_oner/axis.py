@@ -33,7 +33,7 @@ class Cells:
     Attributes
     ----------
     low, high
-        The first and the last code of each.
+        The first and the last code of each; until the axis is first closed, its bin twice.
     rows
         Their rows, or what these weigh.
     sums
@@ -98,8 +98,20 @@ class Cells:
 class Axis:
     """What is known of an ordered feature between passes.
 
-    ``cells`` are the stretches that are not counted by exact value; ``values`` are the count tables of
-    those that have been; ``missing`` has the statistics of the missing rows.
+    Attributes
+    ----------
+    cells
+        The stretches that are not counted by exact value.
+    values
+        The count tables of those that have been.
+    missing
+        The statistics of the missing rows.
+    is_beaten
+        Whether another feature's best cut is better than any of this one.
+    least_bound, before
+        The least bound of its cells, and the score of its unsplit rows.
+    is_stubborn
+        Whether finer bins would close few more rows, so that these are to be counted.
     """
 
     cells: Cells

@@ -169,21 +169,21 @@ def predict_intervals(
         *(literal(cuts[i : i + 1], feature.dtype) for i in range(len(cuts))),
         None,
     ]
+    # Null passes no test, so rows that pass none are given the class of the missing ones; the class of
+    # one more needs no test of its cuts, for what is in none of the others and not missing is in it.
+    *_, last_class = dict.fromkeys(codes)
+    untested = missing if missing in codes else last_class
     tests: dict[int, list[pl.Expr]] = {}
     for code, run in groupby(range(len(codes)), key=lambda i: codes[i]):
+        if code == untested:
+            continue
         first, *_, last = [*run] * 2
         test = is_between(x, ends[first], ends[last + 1])
         if last == len(cuts) and feature.dtype.is_float():
             test &= x.is_not_nan()
         tests.setdefault(code, []).append(test)
-    # Null passes no test, so rows that pass none are given the class of the missing ones.
-    if missing in tests:
-        del tests[missing]
-    else:
-        # What lies in no other interval lies in those of the last class, unless it is missing.
-        *_, last_class = tests
-        is_present = x.is_not_nan() if feature.dtype.is_float() else x.is_not_null()
-        tests[last_class] = [is_present]
+    if untested != missing:
+        tests[untested] = [x.is_not_nan() if feature.dtype.is_float() else x.is_not_null()]
     return guarded(_pick({c: any_of(t) for c, t in tests.items()}, missing, classes), feature)
 
 
