@@ -56,10 +56,13 @@ _BLOCK = 128
 """Features that share a pass. Beyond, memory would grow with the width of the table: the source is
 read once per block instead, each column still once."""
 
+_FEW_AXES = 8
+"""If the best of more axes is wanted, they are judged by fewer bins."""
+
 _LUMPED_AT_A_TIME = 32
 """Axes whose counted values are lumped together: the plans of all would take hundreds of MB."""
 
-_SAMPLE = 20_000
+_SAMPLE = 1 << 13
 """Values that the first bins of an axis are chosen by."""
 
 _SLACK = 1e-9
@@ -123,8 +126,10 @@ def split_counts(
         return {
             name: table.with_columns(exact=pl.lit(value=True)) for name, table in tables.items()
         }
-    passes = _Refinement(frame, searches, binned, target, weights, engine, progress)
-    return passes.run(best_only=best_only)
+    passes = _Refinement(
+        frame, searches, binned, target, weights, engine, progress, best_only=best_only
+    )
+    return passes.run()
 
 
 def _can_be_binned(feature: Column, search: Search, target: ClassTarget | NumberTarget) -> bool:
@@ -151,7 +156,10 @@ class _Refinement:
         weights: str | None,
         engine: Engine,
         progress: bool,
+        *,
+        best_only: bool,
     ) -> None:
+        self.best_only = best_only
         self.searches = searches
         self.target = target
         self.engine = engine
@@ -170,8 +178,9 @@ class _Refinement:
         self.axes = [Axis(feature, measures, self.row_dtype) for feature in binned]
         self.names = {feature: f"x{i}" for i, feature in enumerate(searches)}
 
-    def run(self, *, best_only: bool) -> dict[str, pl.DataFrame]:
+    def run(self) -> dict[str, pl.DataFrame]:
         """Count, bound and divide until every table is exact where a best cut can lie."""
+        best_only = self.best_only
         tables: dict[str, pl.DataFrame] = {}
         rival = math.inf
         features = list(self.searches)
@@ -181,7 +190,7 @@ class _Refinement:
             plain = [feature for feature in block if feature not in self._binned]
             found = self._first_pass(axes, plain)
             rival = min(rival, self._best_of(found)) if best_only else math.inf
-            rival = self._close(axes, rival, best_only=best_only)
+            rival = self._close(axes, rival)
             tables |= found
         for axis in self.axes:
             # The axes of the first blocks did not know the best cut of the last ones.
@@ -189,7 +198,7 @@ class _Refinement:
         while heavy := self._heavy():
             open_rows = [axis.open_rows for axis in heavy]
             self._divide(heavy)
-            rival = self._close(heavy, rival, best_only=best_only)
+            rival = self._close(heavy, rival)
             for axis, before in zip(heavy, open_rows, strict=True):
                 # Where finer bins close little, finer ones yet would not either. But rows that
                 # crowd in one bin must be told apart before they can be counted in portions.
@@ -333,6 +342,9 @@ class _Refinement:
         if isinstance(self.target, NumberTarget):
             # The bounds for moments are looser.
             bits += 2
+        if self.best_only and len(self.axes) > _FEW_AXES:
+            # Hardly any stays in the race, so what its bins leave open costs less than more bins of all.
+            bits -= 2
         n_columns = len(self.target.classes) if isinstance(self.target, ClassTarget) else 3
         return 1 << min(max(bits, 6), int(math.log2(_MOST_CELLS / n_columns)))
 
@@ -381,11 +393,12 @@ class _Refinement:
         scores = [table.item() for table in pl.collect_all(plans, engine="in-memory")]
         return min((score for score in scores if score is not None), default=math.inf)
 
-    def _close(self, axes: Sequence[Axis], rival: float, *, best_only: bool) -> float:
+    def _close(self, axes: Sequence[Axis], rival: float) -> float:
         """Close the cells that cannot hold the best cut of their axis, or of all.
 
         Gives the best score known, ``rival`` or better.
         """
+        best_only = self.best_only
         axes = [axis for axis in axes if not axis.is_beaten and len(axis.cells)]
         search = self.searches[self.axes[0].feature]
         judged = list(judge(axes, search, self.target))
