@@ -40,7 +40,7 @@ Analysis*, 7.8.21 (Minkowski). Topkis, D. (1978). "Minimizing a submodular funct
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import product
 from operator import add
@@ -54,6 +54,9 @@ _ROUNDING = 1e-14
 Side = Sequence[pl.Expr]
 """What lies on one side: the counts of the classes, or ``n, s, q``."""
 
+Shared = Callable[[str, pl.Expr], pl.Expr]
+"""Makes a column of an expression."""
+
 
 def class_bound(
     criterion: ClassCriterion,
@@ -62,7 +65,7 @@ def class_bound(
     right: Side,
     total: pl.Expr,
     *,
-    sizes: Side,
+    shared: Shared,
 ) -> pl.Expr:
     """Bound the mass of any cut inside a bin, for a class criterion.
 
@@ -74,25 +77,27 @@ def class_bound(
         Class counts left of the bin, in it, and right of it.
     total
         All rows.
-    sizes
-        The rows of the three, as columns: they are used once for each class.
+    shared
+        Makes a column of a named expression: what the term of each class uses would otherwise be
+        computed as often as there are classes.
     """
     if len(inside) == 1:
         return pl.lit(0.0)
     if len(inside) == 2:
         return _corners(criterion, left, inside, right, total)
     if criterion.name == "gini":
+        sides = {"left": left, "inside": inside, "right": right}
+        sizes = [shared(f"{name}_size", pl.sum_horizontal(side)) for name, side in sides.items()]
         one_against_rest = []
         for k in range(len(inside)):
             here, there, beyond = (
-                [side[k], size - side[k]]
-                for side, size in zip((left, inside, right), sizes, strict=True)
+                [side[k], size - side[k]] for side, size in zip(sides.values(), sizes, strict=True)
             )
             one_against_rest.append(_corners(criterion, here, there, beyond, total))
         return reduce(add, one_against_rest) / 2
     if criterion.name == "entropy":
-        return _supermodular(criterion, left, inside, right, total)
-    return _best_pair(left, inside, right, total)
+        return _supermodular(criterion, left, inside, right, total, shared)
+    return _best_pair(left, inside, right, total, shared)
 
 
 def number_bound(
@@ -131,28 +136,36 @@ def _corners(
 
 
 def _supermodular(
-    criterion: ClassCriterion, left: Side, inside: Side, right: Side, total: pl.Expr
+    criterion: ClassCriterion,
+    left: Side,
+    inside: Side,
+    right: Side,
+    total: pl.Expr,
+    shared: Shared,
 ) -> pl.Expr:
-    def with_class(side: Side, k: int) -> list[pl.Expr]:
-        return [count + inside[k] if i == k else count for i, count in enumerate(side)]
-
-    at_left = criterion.side_mass(list(left), total)
-    at_right = criterion.side_mass(list(right), total)
-    steps = [
-        pl.min_horizontal(
-            criterion.side_mass(with_class(left, k), total) - at_left,
-            criterion.side_mass(with_class(right, k), total) - at_right,
+    outer, gains = [], []
+    for name, side in (("left", left), ("right", right)):
+        size = shared(f"{name}_size", pl.sum_horizontal(side))
+        all_terms = [criterion.term(count, total) for count in side]
+        terms = shared(f"{name}_terms", pl.sum_horizontal(all_terms))
+        mass = criterion.mass(size, terms, total)
+        outer.append(mass)
+        # The bin's rows of one class change one term alone.
+        gains.append(
+            [
+                criterion.mass(size + b, terms + criterion.term(c + b, total) - term, total) - mass
+                for c, b, term in zip(side, inside, all_terms, strict=True)
+            ]
         )
-        for k in range(len(inside))
-    ]
-    return at_left + at_right + reduce(add, steps)
+    steps = [pl.min_horizontal(gain) for gain in zip(*gains, strict=True)]
+    return reduce(add, outer) + reduce(add, steps)
 
 
-def _best_pair(left: Side, inside: Side, right: Side, total: pl.Expr) -> pl.Expr:
+def _best_pair(left: Side, inside: Side, right: Side, total: pl.Expr, shared: Shared) -> pl.Expr:
     lefts = [a + b for a, b in zip(left, inside, strict=True)]
     rights = [c + b for c, b in zip(right, inside, strict=True)]
-    ranked = pl.concat_list(rights).list.sort(descending=True)
-    first, second = ranked.list.get(0), ranked.list.get(1)
+    first = shared("first", pl.max_horizontal(rights))
+    second = shared("second", pl.concat_list(rights).list.sort(descending=True).list.get(1))
     # The same class on both sides gains the bin's rows only once.
     same = [a + c for a, c in zip(lefts, right, strict=True)]
     other = [

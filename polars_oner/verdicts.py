@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from polars_oner.axis import Axis
-from polars_oner.bounds import class_bound, number_bound
+from polars_oner.bounds import Shared, class_bound, number_bound
 from polars_oner.criteria import ClassCriterion
 from polars_oner.scores import Search
 from polars_oner.target import ClassTarget, NumberTarget
@@ -110,28 +111,29 @@ def _judge_together(
             return criterion.side_mass(list(sums), total)
         return criterion.mass(*sums)
 
-    def bound_of(
-        left: Sequence[pl.Expr], right: Sequence[pl.Expr], sizes: Sequence[pl.Expr]
-    ) -> pl.Expr:
+    def bound_of(left: Sequence[pl.Expr], right: Sequence[pl.Expr], shared: Shared) -> pl.Expr:
         if isinstance(criterion, ClassCriterion):
-            return class_bound(criterion, left, inside, right, total, sizes=sizes)
+            return class_bound(criterion, left, inside, right, total, shared=shared)
         assert isinstance(target, NumberTarget)
         return number_bound(criterion, left, inside, right, target.low, target.high)
 
     # Steps that later ones repeat many times are columns: as expressions they would be computed
     # as often.
-    sizes = {"total": n_of(scored), "n_inside": n_of(inside)}
+    columns: dict[str, pl.Expr] = {}
+
+    def shared(i: int, name: str, value: pl.Expr) -> pl.Expr:
+        columns[f"{name}{i}"] = value
+        return pl.col(f"{name}{i}")
+
     steps: dict[str, pl.Expr] = {}
     bounds, ends = [], []
     for i in range(len(placements)):
         left = [pl.col(f"left{i}_{name}") for name in measures]
         right = [pl.col(f"right{i}_{name}") for name in measures]
-        sizes |= {f"n_left{i}": n_of(left), f"n_right{i}": n_of(right)}
-        n_left, n_inside, n_right = (
-            pl.col(name) for name in (f"n_left{i}", "n_inside", f"n_right{i}")
-        )
+        n_left, n_right = shared(i, "n_left", n_of(left)), shared(i, "n_right", n_of(right))
+        n_inside = shared(i, "n_inside", n_of(inside))
         steps[f"end{i}"] = mass(_plus(left, inside)) + mass(right)
-        steps[f"inner{i}"] = bound_of(left, right, [n_left, n_inside, n_right])
+        steps[f"inner{i}"] = bound_of(left, right, partial(shared, i))
         fits = (n_left + n_inside >= search.min_leaf) & (n_right + n_inside >= search.min_leaf)
         is_cut = fits & (n_right >= search.min_leaf) & ~pl.col("last")
         ends.append(pl.when(is_cut).then(f"end{i}").otherwise(math.inf))
@@ -141,12 +143,16 @@ def _judge_together(
     apart = mass(whole) + mass(missing)
     fits = (n_of(whole) >= search.min_leaf) & (n_of(missing) >= search.min_leaf)
     is_tried = fits & (n_of(missing) > 0) & (policy == "best")
-    sides = _sides(axes, placements).with_columns(**sizes)
-    judged = sides.with_columns(**steps).select(
-        bound=pl.min_horizontal(bounds) / total,
-        end=pl.min_horizontal(ends) / total,
-        apart=pl.when(is_tried).then(apart / total).otherwise(math.inf),
-        before=mass(scored) / total,
+    sides = _sides(axes, placements).with_columns(n_of(scored).alias("total"))
+    judged = (
+        sides.with_columns(**columns)
+        .with_columns(**steps)
+        .select(
+            bound=pl.min_horizontal(bounds) / total,
+            end=pl.min_horizontal(ends) / total,
+            apart=pl.when(is_tried).then(apart / total).otherwise(math.inf),
+            before=mass(scored) / total,
+        )
     )
     start = 0
     for axis in axes:

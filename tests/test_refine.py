@@ -530,7 +530,7 @@ def test_whole_weights_are_added_up_exactly() -> None:
     assert_frame_equal(refined, exhaustive)
 
 
-def test_many_classes_are_judged_in_little_memory() -> None:
+def test_many_classes_are_as_by_exhaustion() -> None:
     generator = np.random.default_rng(0)
     x = generator.normal(size=20_000)
     y = (5 * x + 3 * generator.normal(size=len(x))).round().astype(int) % 50
